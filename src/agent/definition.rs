@@ -1,0 +1,142 @@
+//! The definition of an agent: which model, which tools, which limits. Plain data; functions live with the host.
+
+use std::sync::Arc;
+
+use crate::json::RawJson;
+use crate::model::{Model, RequestOptions};
+
+/// What an agent is. Immutable and shared; a session holds a conversation with it.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// The model that answers.
+    pub model: Model,
+    /// The system prompt.
+    pub instructions: Option<Arc<str>>,
+    /// The tools, in the order the model is told of them. Names are unique.
+    pub tools: Vec<Arc<ToolDefinition>>,
+    /// Settings of every model request.
+    pub options: Arc<RequestOptions>,
+    /// Limits and retries.
+    pub policy: Policy,
+    /// Which hooks the host has functions for. A hook that is not registered costs nothing.
+    pub hooks: Hooks,
+    /// Whether the host keeps checkpoints. Without a store the machine acknowledges its own.
+    pub has_store: bool,
+}
+
+impl Agent {
+    /// An agent with this model and nothing else: no tools, the default policy, no hooks, no store.
+    pub fn new(model: Model) -> Self {
+        Self {
+            model,
+            instructions: None,
+            tools: Vec::new(),
+            options: Arc::default(),
+            policy: Policy::default(),
+            hooks: Hooks::default(),
+            has_store: false,
+        }
+    }
+
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// A tool as the machine knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDefinition {
+    /// The name the model calls it by.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of the input. Its root is an object.
+    pub input_schema: RawJson,
+    /// The MCP server it comes from.
+    pub server: Option<String>,
+    /// Whether the host has a validator of its own (a Standard Schema) that is asked after the JSON Schema.
+    pub has_validator: bool,
+    /// Whether a person is asked before it runs.
+    pub needs_approval: bool,
+    /// Whether it may run more than once for one call: after a crash it is run again instead of reported as interrupted.
+    pub repeatable: bool,
+    /// Whether it runs alone, in call order, and never beside another call.
+    pub sequential: bool,
+    /// Whether the caller's own client performs it: the run is suspended until the result is given.
+    pub client_side: bool,
+    /// The most milliseconds it may take; `None` for no limit.
+    pub timeout: Option<u64>,
+}
+
+impl ToolDefinition {
+    /// A tool with this name and schema that runs at once, at most once, in parallel and without a time limit.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: RawJson) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input_schema,
+            server: None,
+            has_validator: false,
+            needs_approval: false,
+            repeatable: false,
+            sequential: false,
+            client_side: false,
+            timeout: None,
+        }
+    }
+}
+
+/// Limits and retries of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// The most model calls of one run. Default 20.
+    pub max_steps: u32,
+    /// The most attempts of one model call, the first included. Default 4.
+    pub max_attempts: u32,
+    /// The wait before the second attempt, in milliseconds; doubled for each further one, with jitter. Default 1000.
+    pub retry_base: u64,
+    /// The longest wait between attempts, in milliseconds. A provider that asks for more ends the run. Default 60 000.
+    pub retry_cap: u64,
+    /// The most tools at work at once. Default 8.
+    pub max_concurrent_tools: u32,
+    /// How long an aborted run waits for tools that ignore the signal, in milliseconds. Default 0: it does not wait.
+    pub abort_grace: u64,
+    /// The most milliseconds of one run; `None` for no limit, the default.
+    pub timeout: Option<u64>,
+    /// The most milliseconds until the first byte of a model's answer. Default 120 000.
+    pub first_byte_timeout: u64,
+    /// The most milliseconds between two chunks of a model's answer. Default 120 000.
+    pub idle_timeout: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_steps: 20,
+            max_attempts: 4,
+            retry_base: 1_000,
+            retry_cap: 60_000,
+            max_concurrent_tools: 8,
+            abort_grace: 0,
+            timeout: None,
+            first_byte_timeout: 120_000,
+            idle_timeout: 120_000,
+        }
+    }
+}
+
+/// Which hooks the host has functions for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Edits the messages before each model call.
+    pub prepare_context: bool,
+    /// Edits the body of each model call.
+    pub format_request: bool,
+    /// Allows, changes, denies or asks before each tool call.
+    pub before_tool_call: bool,
+    /// Changes the result of each tool call.
+    pub after_tool_call: bool,
+    /// Chooses model, tools and tool choice of each step.
+    pub prepare_step: bool,
+}

@@ -1,0 +1,122 @@
+//! What a session asks of its host.
+
+use std::sync::Arc;
+
+use super::definition::ToolDefinition;
+use crate::json::RawJson;
+use crate::model::{CallId, ModelRequest, ToolResult};
+use crate::time::Millis;
+
+/// Something the host must do. Each names the [`Input`](super::Input) that answers it.
+///
+/// Exhaustive on purpose: a host that does not know an effect would lose it.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Call the model; answered by `ModelEvents` and one `ModelEnded`.
+    CallModel {
+        /// Names this attempt. A later attempt of the same step has another.
+        call: ModelCallId,
+        /// What to send.
+        request: Arc<ModelRequest>,
+    },
+    /// Stop a model call at once. Not answered; events that still come are ignored.
+    CancelModel {
+        /// The attempt.
+        call: ModelCallId,
+    },
+    /// Ask the host's own validator; answered by `InputValidated`.
+    ValidateInput {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: Arc<ToolDefinition>,
+        /// The input, valid against the JSON Schema.
+        input: RawJson,
+    },
+    /// Run a tool; answered by any number of `ToolProgress` and one `ToolEnded`.
+    CallTool {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: Arc<ToolDefinition>,
+        /// The validated input.
+        input: RawJson,
+    },
+    /// Tell a running tool to stop. Not answered; what it still reports is ignored.
+    CancelTool {
+        /// The call.
+        call_id: CallId,
+    },
+    /// Ask a hook; answered by `HookReplied`.
+    AskHook {
+        /// Names the question.
+        hook: HookId,
+        /// The question.
+        question: HookQuestion,
+    },
+    /// Ask a person; answered by `Approval`. Also shown as an `approval-request` event.
+    AskApproval {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: Arc<ToolDefinition>,
+        /// The input that the approval is bound to.
+        input: RawJson,
+    },
+    /// Send `Input::Timer` at this time or later. Replaces a timer with the same id.
+    SetTimer {
+        /// The timer.
+        timer: TimerId,
+        /// When.
+        at: Millis,
+    },
+    /// Forget a timer.
+    ClearTimer {
+        /// The timer.
+        timer: TimerId,
+    },
+    /// Save the session; answered by `CheckpointSaved` or `CheckpointFailed`.
+    ///
+    /// The host saves what [`Session::snapshot`](super::Session::snapshot) gives at that moment or later. Only asked for
+    /// when the agent has a store.
+    Checkpoint {
+        /// Grows by one with each.
+        seq: u64,
+    },
+}
+
+/// Names one attempt of a model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelCallId(pub u64);
+
+/// Names a question to a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HookId(pub u64);
+
+/// Names a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId(pub u64);
+
+/// A question to a hook.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum HookQuestion {
+    /// May this call run, and with what input? Asked after validation.
+    BeforeToolCall {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: Arc<ToolDefinition>,
+        /// The validated input.
+        input: RawJson,
+    },
+    /// Shall this result be changed?
+    AfterToolCall {
+        /// The tool.
+        tool: Arc<ToolDefinition>,
+        /// The input that was run.
+        input: RawJson,
+        /// The result so far.
+        result: ToolResult,
+    },
+}

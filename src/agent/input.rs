@@ -1,0 +1,178 @@
+//! What a session is told by its host.
+
+use std::sync::Arc;
+
+use super::definition::ToolDefinition;
+use super::effect::{HookId, ModelCallId, TimerId};
+use crate::error::{Error, ErrorKind};
+use crate::json::RawJson;
+use crate::model::{CallId, Content, ModelEvent};
+
+/// Something that happened outside the machine.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Input {
+    /// Start a run with this prompt.
+    Prompt(Vec<Content>),
+    /// Add a user message to the active run, delivered between steps or between sequential calls.
+    Steer(Vec<Content>),
+    /// Work on this message when the active run would otherwise end.
+    FollowUp(Vec<Content>),
+    /// Stop the active run.
+    Abort {
+        /// Why, for the error of the run.
+        reason: Option<String>,
+    },
+    /// Events of a model's answer, in order.
+    ModelEvents {
+        /// The attempt.
+        call: ModelCallId,
+        /// The events of one network chunk.
+        events: Vec<ModelEvent>,
+    },
+    /// A model call is over. An `Ok` after a last event of `Stop`; an error where the host has one, such as `network`.
+    ModelEnded {
+        /// The attempt.
+        call: ModelCallId,
+        /// How.
+        outcome: Result<(), Error>,
+    },
+    /// The host's validator answered.
+    InputValidated {
+        /// The call.
+        call_id: CallId,
+        /// The input to run with (`None`: as it was), or what is wrong, for the model to read.
+        outcome: Result<Option<RawJson>, String>,
+    },
+    /// A running tool reports.
+    ToolProgress {
+        /// The call.
+        call_id: CallId,
+        /// Anything.
+        data: RawJson,
+    },
+    /// A tool is done.
+    ToolEnded {
+        /// The call.
+        call_id: CallId,
+        /// What it gave.
+        output: ToolOutput,
+    },
+    /// A hook answered, or failed.
+    HookReplied {
+        /// The question.
+        hook: HookId,
+        /// The answer; the message of what it threw otherwise.
+        reply: Result<HookReply, String>,
+    },
+    /// A person decided.
+    Approval {
+        /// The call.
+        call_id: CallId,
+        /// The decision.
+        decision: Approval,
+    },
+    /// A timer is due.
+    Timer {
+        /// The timer.
+        timer: TimerId,
+    },
+    /// The agent's tools are now these. Takes effect at the next step.
+    ToolsChanged(Vec<Arc<ToolDefinition>>),
+    /// The checkpoint is safe.
+    CheckpointSaved {
+        /// Which.
+        seq: u64,
+    },
+    /// The checkpoint could not be saved. Ends the run.
+    CheckpointFailed {
+        /// Which.
+        seq: u64,
+        /// Why; its kind becomes `storage` unless it is `conflict`.
+        error: Error,
+    },
+}
+
+/// What a tool gave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: Vec<Content>,
+    /// The value the tool returned, for the caller.
+    pub output: Option<RawJson>,
+    /// Data for a user interface that the model does not see.
+    pub details: Option<RawJson>,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// Whether the run shall end after this batch of calls.
+    pub terminate: bool,
+}
+
+impl ToolOutput {
+    /// A result of plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Content::Text(text.into())], ..Self::default() }
+    }
+
+    /// A failure, told to the model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+}
+
+/// A hook's answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum HookReply {
+    /// Nothing to change; for `beforeToolCall`: allowed.
+    Continue,
+    /// Run with this input instead; it is validated again.
+    ChangeInput(RawJson),
+    /// Do not run; the text is the error the model reads.
+    Deny(String),
+    /// Ask a person.
+    Ask,
+    /// Take this result instead.
+    ChangeResult(ToolOutput),
+}
+
+/// A person's decision about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Approval {
+    /// Run it.
+    Allow,
+    /// Do not run it; the reason is told to the model.
+    Deny {
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+/// Why an input was refused. The session is as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// A prompt while a run is active.
+    #[error("a run is already active on this session: wait for it, abort it, or use steer() or followUp()")]
+    Busy,
+    /// A steer or follow-up while no run is active.
+    #[error("no run is active on this session: start one with a prompt")]
+    Idle,
+    /// A prompt without content.
+    #[error("the prompt is empty: give it text or a file")]
+    EmptyPrompt,
+    /// An answer to something that was not asked or is answered already.
+    #[error("nothing with this id is waiting for an answer: it was answered already, or never asked")]
+    Unexpected,
+}
+
+impl InputError {
+    /// The kind of error this is for the user of the session.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Busy => ErrorKind::Busy,
+            Self::Idle | Self::EmptyPrompt | Self::Unexpected => ErrorKind::InvalidInput,
+        }
+    }
+}

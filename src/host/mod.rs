@@ -1,0 +1,92 @@
+//! The async edge: the trait that a platform implements, and the drivers over it.
+
+mod maybe_send;
+
+use std::future::Future;
+
+pub use maybe_send::{BoxFuture, MaybeSend, MaybeSync};
+
+use crate::error::Error;
+use crate::model::{HttpRequest, ResponseHead};
+use crate::time::Millis;
+
+/// What crablet needs of a platform. Cloning shares the same platform.
+///
+/// Dropping a future stops what it started: a dropped fetch or body aborts the request, a dropped sleep clears its timer.
+pub trait Host: Clone + MaybeSend + MaybeSync + 'static {
+    /// The body of an answer.
+    type Body: Body;
+    /// An open WebSocket.
+    type Socket: Socket;
+
+    /// Sends a request and waits for the head of the answer. Redirects to another origin are not followed with
+    /// credentials.
+    ///
+    /// # Errors
+    ///
+    /// `network` when there is no answer; on the web that includes everything that CORS forbids.
+    fn fetch(
+        &self,
+        request: HttpRequest,
+    ) -> impl Future<Output = Result<(ResponseHead, Self::Body), Error>> + MaybeSend + 'static;
+
+    /// Opens a WebSocket and waits until it is open.
+    ///
+    /// # Errors
+    ///
+    /// `network` when it does not open.
+    fn connect(
+        &self,
+        url: String,
+        protocols: Vec<String>,
+    ) -> impl Future<Output = Result<Self::Socket, Error>> + MaybeSend + 'static;
+
+    /// Waits for this many milliseconds, however many they are.
+    fn sleep(&self, milliseconds: u64) -> impl Future<Output = ()> + MaybeSend + 'static;
+
+    /// The wall clock.
+    fn now(&self) -> Millis;
+
+    /// Unpredictable bytes, fit for secrets.
+    ///
+    /// # Errors
+    ///
+    /// `internal` when the platform has no source of randomness.
+    fn random(&self) -> Result<[u8; 16], Error>;
+
+    /// Runs a future in the background until it ends.
+    fn spawn(&self, future: impl Future<Output = ()> + MaybeSend + 'static);
+}
+
+/// The bytes of an answer, as they arrive.
+pub trait Body: MaybeSend + 'static {
+    /// The next chunk, or `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// `network` when the connection broke before the end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + MaybeSend;
+}
+
+/// An open WebSocket.
+pub trait Socket: MaybeSend + 'static {
+    /// The subprotocol that the server chose; empty for none.
+    fn protocol(&self) -> &str;
+
+    /// Sends a binary frame.
+    ///
+    /// # Errors
+    ///
+    /// `connection-closed` when the socket is no longer open.
+    fn send(&mut self, frame: Vec<u8>) -> impl Future<Output = Result<(), Error>> + MaybeSend;
+
+    /// The next frame, text or binary, or `None` after a close.
+    ///
+    /// # Errors
+    ///
+    /// `connection-closed` when the connection broke.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + MaybeSend;
+
+    /// The code and reason of the close, once `next` gave `None`.
+    fn close_reason(&self) -> Option<(u16, String)>;
+}

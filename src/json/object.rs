@@ -1,0 +1,129 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::RawJson;
+
+/// The members of a JSON object, each left as text until it is asked for.
+///
+/// Reading this way is tolerant (unknown members are skipped, a member of another type reads as absent) and keeps the
+/// text of what is stored. Of repeated keys the last one counts, as in JavaScript.
+#[derive(Debug, Default)]
+pub struct Object<'text> {
+    members: Vec<(Cow<'text, str>, &'text RawValue)>,
+}
+
+impl<'text> Object<'text> {
+    /// Reads the outer level of an object.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not one valid JSON object.
+    pub fn parse(text: &'text str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The members in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'text RawValue)> {
+        self.members.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    /// A member, whatever its type.
+    pub fn get(&self, name: &str) -> Option<&'text RawValue> {
+        self.members.iter().rev().find(|(candidate, _)| candidate == name).map(|(_, value)| *value)
+    }
+
+    /// A member read into a type; `None` when it is absent, `null` or of another type.
+    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_str::<Option<T>>(self.get(name)?.get()).ok().flatten()
+    }
+
+    /// A text member.
+    pub fn string(&self, name: &str) -> Option<String> {
+        self.read(name)
+    }
+
+    /// A member that is a whole number of at most 64 bits.
+    pub fn integer(&self, name: &str) -> Option<u64> {
+        self.read(name)
+    }
+
+    /// A member that is `true` or `false`.
+    pub fn boolean(&self, name: &str) -> Option<bool> {
+        self.read(name)
+    }
+
+    /// A member kept as its text; `None` when it is absent or `null`.
+    pub fn raw(&self, name: &str) -> Option<RawJson> {
+        self.get(name).filter(|value| value.get() != "null").map(RawJson::from)
+    }
+
+    /// A member that is an object.
+    pub fn object(&self, name: &str) -> Option<Object<'text>> {
+        Object::parse(self.get(name)?.get()).ok()
+    }
+
+    /// The elements of a member that is an array.
+    pub fn array(&self, name: &str) -> Option<Vec<&'text RawValue>> {
+        serde_json::from_str(self.get(name)?.get()).ok()
+    }
+
+    /// Those elements of a member that are objects; empty when the member is no array.
+    pub fn objects(&self, name: &str) -> Vec<Object<'text>> {
+        let elements = self.array(name).unwrap_or_default();
+        elements.into_iter().filter_map(|element| Object::parse(element.get()).ok()).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(Name(name)) = map.next_key()? {
+                    members.push((name, map.next_value()?));
+                }
+                Ok(Object { members })
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// A member's name, borrowed from the text unless it holds escapes.
+#[derive(Deserialize)]
+struct Name<'text>(#[serde(borrow)] Cow<'text, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_another_type_read_as_absent() {
+        let object = Object::parse(r#"{"a":1,"b":null,"c":{"d":[{"e":2},3]},"f\"g":"h"}"#).unwrap();
+        assert_eq!(object.integer("a"), Some(1));
+        assert_eq!(object.string("a"), None);
+        assert_eq!(object.raw("b"), None);
+        assert_eq!(object.string("f\"g").as_deref(), Some("h"));
+        let inner = object.object("c").unwrap();
+        assert_eq!(inner.objects("d").len(), 1);
+        assert!(Object::parse("[1]").is_err());
+    }
+
+    #[test]
+    fn the_last_of_repeated_keys_counts() {
+        assert_eq!(Object::parse(r#"{"a":1,"a":2}"#).unwrap().integer("a"), Some(2));
+    }
+}

@@ -1,0 +1,3 @@
+//! The Model Context Protocol: its messages, a client, and the transports under it, all without I/O.
+
+pub mod transport;

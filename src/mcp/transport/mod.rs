@@ -1,0 +1,103 @@
+//! The contract between an MCP client and whatever carries its messages.
+//!
+//! A transport is not a message pipe: it knows which answer belongs to which request, when a request's stream ended, and
+//! why a connection closed. All transports are machines of this contract; the host performs their I/O.
+
+use crate::error::Error;
+use crate::json::RawJson;
+
+/// What a client asks of its transport.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outbound {
+    /// Send a request and deliver what comes back for it.
+    Request {
+        /// The request's JSON-RPC id; also names it on this contract.
+        id: RequestId,
+        /// The whole JSON-RPC message.
+        message: RawJson,
+        /// The era the message was written for.
+        era: Era,
+        /// Further headers (`mcp-method`, `mcp-name`, `mcp-param-*`); ignored by transports without headers.
+        headers: Vec<(String, String)>,
+        /// The most milliseconds without a byte; `None` for the transport's default.
+        timeout: Option<u64>,
+    },
+    /// Send a notification, or the answer to a request of the server.
+    Notify {
+        /// The whole JSON-RPC message.
+        message: RawJson,
+        /// The era the message was written for.
+        era: Era,
+        /// Further headers.
+        headers: Vec<(String, String)>,
+    },
+    /// The client no longer wants the answer of this request. In the stateless era an HTTP transport aborts the fetch;
+    /// elsewhere the client sends the notification and this only frees what is held.
+    Cancel {
+        /// The request.
+        id: RequestId,
+    },
+    /// End the connection in good order.
+    Close,
+}
+
+/// What a transport tells its client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inbound {
+    /// A message came.
+    Message {
+        /// The request on whose stream it came, where the transport knows.
+        request_id: Option<RequestId>,
+        /// The whole JSON-RPC message, or a batch of them.
+        message: RawJson,
+    },
+    /// Nothing more will come on this request's own stream. After its answer this is of no interest; before it the
+    /// request has failed, unless the client resumes.
+    RequestEnded {
+        /// The request.
+        id: RequestId,
+        /// Why.
+        reason: Result<(), Error>,
+    },
+    /// The connection is over; every open request has failed.
+    Closed {
+        /// Why.
+        reason: Error,
+        /// The exit code of the server's process, where there is one.
+        exit_code: Option<i32>,
+        /// The last lines the process wrote to its error output.
+        stderr_tail: Option<String>,
+    },
+}
+
+/// A JSON-RPC id that this side made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequestId {
+    /// A whole number.
+    Number(u64),
+    /// A text.
+    Text(String),
+}
+
+/// The two kinds of MCP revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// `initialize` first, then requests within a session: revisions up to 2025-11-25.
+    Handshake(Revision),
+    /// Every request stands alone: revision 2026-07-28.
+    Stateless,
+}
+
+/// A handshake revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Revision {
+    /// 2024-11-05, with HTTP+SSE.
+    V2024_11_05,
+    /// 2025-03-26, with Streamable HTTP.
+    V2025_03_26,
+    /// 2025-06-18.
+    V2025_06_18,
+    /// 2025-11-25.
+    V2025_11_25,
+}

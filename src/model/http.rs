@@ -1,0 +1,108 @@
+//! HTTP messages as plain data: what a machine asks the host to send, and what came back.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// A request for the host to send. Holds no secret until it is authorized.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// `GET`, `POST` or `DELETE`.
+    pub method: &'static str,
+    /// Absolute address.
+    pub url: String,
+    /// Header names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body; empty for none.
+    pub body: Vec<u8>,
+}
+
+impl HttpRequest {
+    /// Sets a header, replacing one of the same name. The name must be in lower case.
+    pub fn set_header(&mut self, name: &str, value: impl Into<String>) {
+        self.headers.retain(|(candidate, _)| candidate != name);
+        self.headers.push((name.to_owned(), value.into()));
+    }
+
+    /// The value of a header; the name must be in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.headers, name)
+    }
+}
+
+/// Header values and the body are left out: both can hold secrets.
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("HttpRequest")
+            .field("method", &self.method)
+            .field("headers", &names)
+            .field("body", &format_args!("{} bytes", self.body.len()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The head of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// The status code.
+    pub status: u16,
+    /// Header names in lower case. Browsers show only those that the server exposes.
+    pub headers: Vec<(String, String)>,
+}
+
+impl ResponseHead {
+    /// The value of a header; the name must be in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.headers, name)
+    }
+}
+
+fn header<'headers>(headers: &'headers [(String, String)], name: &str) -> Option<&'headers str> {
+    headers.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value.as_str())
+}
+
+/// What a caller supplies to authorize a request. Never stored, never printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Credentials {
+    /// None: a local server, or a proxy that adds its own.
+    #[default]
+    None,
+    /// One key or token, sent as the wire protocol wants it.
+    Key(String),
+    /// Headers as they are to be sent, for gateways with a scheme of their own. Names in lower case.
+    Headers(Vec<(String, String)>),
+}
+
+impl Credentials {
+    /// The key.
+    ///
+    /// # Errors
+    ///
+    /// `auth` when the key holds characters that no header can carry, which is what a key with a line break pasted
+    /// along with it looks like.
+    pub fn key(&self) -> Result<Option<&str>, Error> {
+        let Self::Key(key) = self else { return Ok(None) };
+        let key = key.trim();
+        if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(Some(key).filter(|key| !key.is_empty()));
+        }
+        Err(Error::new(
+            crate::ErrorKind::Auth,
+            "the API key holds spaces, line breaks or non-ASCII characters; copy it again without them",
+        ))
+    }
+}
+
+/// Only the kind is printed.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "None",
+            Self::Key(_) => "Key(..)",
+            Self::Headers(_) => "Headers(..)",
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Models: messages, requests and events in one form, and the wire protocols that turn them into bytes and back.
+
+mod encoded;
+mod event;
+mod http;
+mod message;
+mod request;
+
+use std::fmt;
+
+pub use encoded::EncodedCache;
+pub use event::ModelEvent;
+pub use http::{Credentials, HttpRequest, ResponseHead};
+pub use message::{
+    AssistantMessage, Body, CallId, Content, File, FileData, Message, MessageId, ModelRef, Origin, Part, Source,
+    StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
+};
+pub use request::{Access, Effort, Model, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
+
+use crate::error::Error;
+use crate::time::Millis;
+
+/// A wire protocol: how a request becomes HTTP and how the answer's bytes become events.
+///
+/// Implementations are stateless. A program that uses one links only that one.
+pub trait Wire: Send + Sync {
+    /// The name in snapshots, such as `anthropic`.
+    fn name(&self) -> &'static str;
+
+    /// The HTTP request for a model request. Holds no secret. The cache may be empty and changes no byte of the answer.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when the request asks for what this wire cannot carry.
+    fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error>;
+
+    /// Adds the credentials, at each attempt anew.
+    ///
+    /// # Errors
+    ///
+    /// `auth` when the credentials are of a kind that this wire cannot use.
+    fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, now: Millis) -> Result<(), Error>;
+
+    /// A decoder for the answer with this head, be it a stream, a whole JSON document or an error.
+    fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder>;
+}
+
+/// Turns the bytes of one answer into events. How the bytes are cut into chunks makes no difference.
+pub trait Decoder: fmt::Debug + Send {
+    /// Takes the next bytes. Never panics; after the last event nothing more comes out.
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>);
+
+    /// The bytes are at their end. Makes sure that the last event is `Stop` or `Failed`.
+    fn finish(&mut self, events: &mut Vec<ModelEvent>);
+}

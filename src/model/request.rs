@@ -1,0 +1,152 @@
+//! What a model is asked, in one form for every wire protocol.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Wire;
+use super::message::{Message, ModelRef};
+use crate::json::RawJson;
+
+/// A model to call: which one, over which wire protocol, at which address. Holds no secret.
+#[derive(Clone)]
+pub struct Model {
+    /// The provider, such as `openai` or `groq`: chooses the wire's profile and names the model in snapshots.
+    pub provider: Arc<str>,
+    /// The provider's name of the model.
+    pub id: Arc<str>,
+    /// How it is reached.
+    pub access: Access,
+}
+
+/// How a model is reached.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Access {
+    /// Over HTTP with one of the wire protocols.
+    Http {
+        /// The wire protocol.
+        wire: &'static dyn Wire,
+        /// The address that paths are appended to, without a slash at the end; `None` for the provider's own.
+        base_url: Option<Arc<str>>,
+        /// Further headers of every request, names in lower case.
+        headers: Arc<[(String, String)]>,
+    },
+    /// By a function of the host, found by this name.
+    Function(Arc<str>),
+}
+
+/// Header values are left out: they can hold secrets.
+impl fmt::Debug for Access {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http { wire, .. } => write!(formatter, "Http({})", wire.name()),
+            Self::Function(name) => write!(formatter, "Function({name})"),
+        }
+    }
+}
+
+impl Model {
+    /// The stored form of this model's identity.
+    pub fn reference(&self) -> ModelRef {
+        let wire = match &self.access {
+            Access::Http { wire, .. } => wire.name(),
+            Access::Function(_) => "function",
+        };
+        ModelRef { wire: wire.into(), provider: self.provider.clone(), id: self.id.clone() }
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reference().fmt(formatter)
+    }
+}
+
+/// One request to a model. The messages are shared, so making one costs a pointer a message.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// The model.
+    pub model: Model,
+    /// The system prompt.
+    pub instructions: Option<Arc<str>>,
+    /// The conversation, oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// What the model may call.
+    pub tools: Arc<[ToolSpec]>,
+    /// Everything else.
+    pub options: Arc<RequestOptions>,
+}
+
+/// A tool as the model is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// The name the tool is registered with; wires that forbid it send a mapped one and map it back.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of the input, as it was given.
+    pub input_schema: RawJson,
+}
+
+/// Settings of a request. What is `None` is not sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RequestOptions {
+    /// Whether and what the model must call.
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether the model may make several calls in one answer.
+    pub parallel_tool_calls: Option<bool>,
+    /// The most tokens to write. Wires that demand a number have a default.
+    pub max_tokens: Option<u64>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    pub top_p: Option<f64>,
+    /// Texts that end the answer.
+    pub stop: Vec<String>,
+    /// Seed for providers that have one.
+    pub seed: Option<u64>,
+    /// How much to reason.
+    pub reasoning: Option<Reasoning>,
+    /// Members merged into the body, for what crablet has no name for. They win over everything else.
+    pub extra_body: Option<RawJson>,
+}
+
+/// Whether and what the model must call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    Auto,
+    /// No call.
+    None,
+    /// At least one call.
+    Required,
+    /// This tool, by its registered name.
+    Tool(String),
+}
+
+/// How much to reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reasoning {
+    /// Not at all.
+    Off,
+    /// By a word.
+    Effort(Effort),
+    /// By a number of tokens.
+    Budget(u64),
+}
+
+/// The words for effort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effort {
+    /// As little as possible.
+    Minimal,
+    /// Little.
+    Low,
+    /// The usual.
+    Medium,
+    /// Much.
+    High,
+}
