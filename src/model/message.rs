@@ -91,6 +91,27 @@ pub enum Origin {
     Nudge,
 }
 
+impl Origin {
+    /// Every origin.
+    pub const ALL: &'static [Self] = &[Self::Prompt, Self::Steered, Self::FollowUp, Self::Compacted, Self::Nudge];
+
+    /// The kebab-case name used in snapshots.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Steered => "steered",
+            Self::FollowUp => "follow-up",
+            Self::Compacted => "compacted",
+            Self::Nudge => "nudge",
+        }
+    }
+
+    /// The origin of this name, or `None` for a name from a newer version.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|origin| origin.as_str() == name)
+    }
+}
+
 /// What the model said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssistantMessage {
@@ -266,6 +287,15 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Every stop reason.
+    pub const ALL: &'static [Self] =
+        &[Self::Stop, Self::Length, Self::ToolUse, Self::Refusal, Self::ContentFilter, Self::Error, Self::Aborted];
+
+    /// The reason of this name, or `None` for a name from a newer version.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
+    }
+
     /// The kebab-case name used in events and snapshots.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@ mod encoded;
 mod event;
 mod http;
 mod message;
+mod message_json;
 mod request;
 
 use std::fmt;
@@ -15,6 +16,7 @@ pub use message::{
     AssistantMessage, Body, CallId, Content, File, FileData, Message, MessageId, ModelRef, Origin, Part, Source,
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
 };
+pub use message_json::MessageError;
 pub use request::{Access, Effort, Model, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 
 use crate::error::Error;
