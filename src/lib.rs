@@ -13,6 +13,8 @@ pub mod json;
 pub mod mcp;
 pub mod model;
 mod time;
+#[cfg(all(feature = "web", target_arch = "wasm32"))]
+pub mod web;
 
 pub use error::{Error, ErrorKind};
 pub use time::Millis;

@@ -1,0 +1,286 @@
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use js_sys::{Array, ArrayBuffer, Function, Promise, Uint8Array};
+use wasm_bindgen::prelude::{Closure, wasm_bindgen};
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{AbortController, Headers, ReadableStreamDefaultReader, RequestInit, RequestRedirect, Response};
+
+use super::property;
+use super::rejection::error_from_rejection;
+use crate::error::{Error, ErrorKind};
+use crate::host::Body;
+use crate::model::{HttpRequest, ResponseHead};
+
+/// Sends a request and waits for the head of the answer. Dropping the future, or later the body, aborts the request.
+pub(super) async fn fetch(fetch: Option<Function>, request: HttpRequest) -> Result<(ResponseHead, WebBody), Error> {
+    let origin = origin(&request.url).to_owned();
+    let unreachable = |thrown: JsValue| {
+        let error = error_from_rejection(&thrown, ErrorKind::Network, &format!("could not reach {origin}"));
+        with_cors_hint(error, &request)
+    };
+    let controller = AbortController::new().map_err(unreachable)?;
+    let init = init(&request, &controller).map_err(unreachable)?;
+    let abort = AbortOnDrop(controller);
+    let answer = match fetch {
+        Some(fetch) => fetch.call2(&JsValue::UNDEFINED, &JsValue::from_str(&request.url), &init),
+        None => global_fetch(&request.url, &init),
+    };
+    let answer = JsFuture::from(Promise::resolve(&answer.map_err(unreachable)?)).await.map_err(unreachable)?;
+    let response: Response = answer.unchecked_into();
+    if property(&response, "type").as_string().as_deref() == Some("opaqueredirect") {
+        return Err(Error::new(
+            ErrorKind::Network,
+            format!(
+                "{origin} answered with a redirect, which is not followed with a key: use the address it redirects to"
+            ),
+        ));
+    }
+    let head = ResponseHead { status: response.status(), headers: headers(&response.headers()) };
+    let body = response.body().map(|stream| Pump::new(stream.get_reader().unchecked_into(), origin.clone()));
+    Ok((head, WebBody { pump: body, _abort: abort }))
+}
+
+/// The bytes of an answer.
+///
+/// The reader is driven by two closures that live as long as the body, so that a chunk costs one promise of the
+/// platform and none of crablet's own. At most [`READ_AHEAD`] bytes and one chunk are held: a slow consumer pauses the
+/// connection. Chunks that arrived together are handed out together.
+#[derive(Debug)]
+pub struct WebBody {
+    pump: Option<Rc<Pump>>,
+    _abort: AbortOnDrop,
+}
+
+impl Body for WebBody {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let Some(pump) = &self.pump else { return Ok(None) };
+        poll_fn(|context| {
+            let answer = pump.take(context.waker());
+            pump.read_more();
+            answer
+        })
+        .await
+    }
+}
+
+impl Drop for WebBody {
+    fn drop(&mut self) {
+        if let Some(pump) = &self.pump {
+            pump.close();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pump {
+    reader: ReadableStreamDefaultReader,
+    origin: String,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    buffer: Vec<u8>,
+    end: Option<Result<(), Error>>,
+    is_reading: bool,
+    waker: Option<Waker>,
+    /// Held here, and so by themselves, until the last read has settled: a promise must find its closure alive.
+    handlers: Option<Rc<Handlers>>,
+}
+
+#[derive(Debug)]
+struct Handlers {
+    chunk: Closure<dyn FnMut(JsValue)>,
+    failure: Closure<dyn FnMut(JsValue)>,
+}
+
+impl Pump {
+    fn new(reader: ReadableStreamDefaultReader, origin: String) -> Rc<Self> {
+        let pump = Rc::new(Self { reader, origin, state: RefCell::default() });
+        let chunk = {
+            let pump = Rc::clone(&pump);
+            Closure::new(move |result: JsValue| pump.settled(Ok(result)))
+        };
+        let failure = {
+            let pump = Rc::clone(&pump);
+            Closure::new(move |thrown: JsValue| pump.settled(Err(thrown)))
+        };
+        pump.state.borrow_mut().handlers = Some(Rc::new(Handlers { chunk, failure }));
+        pump
+    }
+
+    fn take(&self, waker: &Waker) -> Poll<Result<Option<Vec<u8>>, Error>> {
+        let mut state = self.state.borrow_mut();
+        if !state.buffer.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut state.buffer))));
+        }
+        match state.end.clone() {
+            Some(end) => {
+                state.end = Some(Ok(()));
+                Poll::Ready(end.map(|()| None))
+            }
+            None => {
+                state.waker = Some(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Starts a read unless one is under way or enough is held. No borrow is held while the stream's own code runs.
+    fn read_more(&self) {
+        let handlers = {
+            let mut state = self.state.borrow_mut();
+            if state.is_reading || state.end.is_some() || state.buffer.len() >= READ_AHEAD {
+                return;
+            }
+            state.is_reading = true;
+            state.handlers.clone()
+        };
+        if let Some(handlers) = handlers {
+            let _ = self.reader.read().then2(&handlers.chunk, &handlers.failure);
+        }
+    }
+
+    fn settled(&self, outcome: Result<JsValue, JsValue>) {
+        let bytes = match outcome {
+            Ok(result) if property(&result, "done").is_truthy() => Ok(None),
+            Ok(result) => bytes(&property(&result, "value")).map(Some),
+            Err(thrown) => Err(error_from_rejection(
+                &thrown,
+                ErrorKind::Network,
+                &format!("the connection to {} broke before the answer was complete", self.origin),
+            )),
+        };
+        let mut state = self.state.borrow_mut();
+        state.is_reading = false;
+        match bytes {
+            // Closed while this read was under way: nothing is waiting, and the closures are no longer needed.
+            _ if state.end.is_some() => {}
+            Ok(Some(bytes)) if state.buffer.is_empty() => state.buffer = bytes,
+            Ok(Some(bytes)) => state.buffer.extend(bytes),
+            Ok(None) => state.end = Some(Ok(())),
+            Err(error) => state.end = Some(Err(error)),
+        }
+        let handlers = if state.end.is_some() { state.handlers.take() } else { None };
+        let waker = state.waker.take();
+        drop(state);
+        drop(handlers);
+        self.read_more();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn close(&self) {
+        let (handlers, had_ended) = {
+            let mut state = self.state.borrow_mut();
+            let had_ended = state.end.replace(Ok(())).is_some();
+            state.buffer = Vec::new();
+            state.waker = None;
+            (if state.is_reading { None } else { state.handlers.take() }, had_ended)
+        };
+        drop(handlers);
+        if !had_ended {
+            // Aborting the request closes the connection; a stream of the caller's own `fetch` may not know of the
+            // signal. The rejection that follows is of no interest, and `allSettled` is what takes it.
+            let _ = Promise::all_settled(&Array::of1(&self.reader.cancel()));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct AbortOnDrop(AbortController);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn init(request: &HttpRequest, controller: &AbortController) -> Result<RequestInit, JsValue> {
+    let headers = Headers::new()?;
+    for (name, value) in &request.headers {
+        headers.append(name, value)?;
+    }
+    let init = RequestInit::new();
+    init.set_method(request.method);
+    init.set_headers(&headers);
+    init.set_signal(Some(&controller.signal()));
+    if !request.body.is_empty() {
+        init.set_body(&Uint8Array::from(request.body.as_slice()));
+    }
+    if request.headers.iter().any(|(name, _)| KEY_HEADERS.contains(&name.as_str())) {
+        init.set_redirect(RequestRedirect::Manual);
+    }
+    Ok(init)
+}
+
+fn headers(headers: &Headers) -> Vec<(String, String)> {
+    let pair = |entry: JsValue| {
+        let entry: Array = entry.unchecked_into();
+        Some((entry.get(0).as_string()?, entry.get(1).as_string()?))
+    };
+    Array::from(headers).iter().filter_map(pair).collect()
+}
+
+fn bytes(value: &JsValue) -> Result<Vec<u8>, Error> {
+    if ArrayBuffer::is_view(value) {
+        return Ok(value.unchecked_ref::<Uint8Array>().to_vec());
+    }
+    value.as_string().map(String::into_bytes).ok_or_else(|| {
+        Error::new(ErrorKind::MalformedStream, "the body of the answer gave a chunk that is neither bytes nor text")
+    })
+}
+
+/// A page cannot see why a request failed, and CORS is the usual reason.
+fn with_cors_hint(error: Error, request: &HttpRequest) -> Error {
+    if error.kind() != ErrorKind::Network || !property(&js_sys::global(), "location").is_object() {
+        return error;
+    }
+    let names: Vec<&str> = request
+        .headers
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| !matches!(*name, "accept" | "content-type"))
+        .collect();
+    let headers = match names.as_slice() {
+        [] => String::new(),
+        names => format!(" and the request headers {}", names.join(", ")),
+    };
+    Error::new(
+        ErrorKind::Network,
+        format!(
+            "{}. Either the server is not running, or it does not allow this page (CORS): it must allow the page's origin{headers}",
+            error.message().trim_end_matches('.')
+        ),
+    )
+}
+
+/// Scheme, host and port: what an error may show of an address.
+pub(super) fn origin(url: &str) -> &str {
+    let authority = url.find("://").map_or(0, |scheme| scheme + 3);
+    let rest = url.get(authority..).unwrap_or_default();
+    let end = authority + rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest.get(..end - authority).and_then(|authority| authority.find('@')) {
+        // A user name and a password can stand there.
+        Some(at) => url.get(authority + at + 1..end).unwrap_or_default(),
+        None => url.get(..end).unwrap_or_default(),
+    }
+}
+
+/// How far a body is read ahead of its consumer: about one read of the platform.
+const READ_AHEAD: usize = 64 * 1024;
+
+/// Headers that carry a key and that the platform, unlike `authorization`, does not drop when it follows a redirect to
+/// another origin. A request with one of them follows no redirect.
+const KEY_HEADERS: [&str; 4] = ["x-api-key", "api-key", "x-goog-api-key", "cookie"];
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_name = fetch, catch)]
+    fn global_fetch(url: &str, init: &RequestInit) -> Result<JsValue, JsValue>;
+}

@@ -1,0 +1,112 @@
+//! The host on the web platform: pages, workers of every kind, Node, Deno, Bun and workerd.
+//!
+//! Everything is taken from `globalThis` when it is used, and nothing at start-up: `fetch`, `ReadableStream`,
+//! `AbortController`, `WebSocket`, `setTimeout`, `crypto.getRandomValues` and `Date.now`.
+
+mod fetch;
+mod rejection;
+mod socket;
+
+use std::future::Future;
+
+use gloo_timers::future::TimeoutFuture;
+use js_sys::Function;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::spawn_local;
+
+pub use fetch::WebBody;
+pub use rejection::error_from_rejection;
+pub use socket::WebSocketConnection;
+
+use crate::error::{Error, ErrorKind};
+use crate::host::Host;
+use crate::model::{HttpRequest, ResponseHead};
+use crate::time::Millis;
+
+/// The web platform as a [`Host`].
+#[derive(Clone, Debug, Default)]
+pub struct WebHost {
+    fetch: Option<Function>,
+}
+
+impl WebHost {
+    /// The host with the platform's own `fetch`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The host with a `fetch` of the caller, called as `fetch(url, init)`. It must follow the platform's contract:
+    /// a promise of a `Response`, rejected when `init.signal` aborts.
+    pub fn with_fetch(fetch: Function) -> Self {
+        Self { fetch: Some(fetch) }
+    }
+}
+
+impl Host for WebHost {
+    type Body = WebBody;
+    type Socket = WebSocketConnection;
+
+    fn fetch(&self, request: HttpRequest) -> impl Future<Output = Result<(ResponseHead, Self::Body), Error>> + 'static {
+        fetch::fetch(self.fetch.clone(), request)
+    }
+
+    fn connect(
+        &self,
+        url: String,
+        protocols: Vec<String>,
+    ) -> impl Future<Output = Result<Self::Socket, Error>> + 'static {
+        socket::connect(url, protocols)
+    }
+
+    fn sleep(&self, milliseconds: u64) -> impl Future<Output = ()> + 'static {
+        async move {
+            let mut left = milliseconds;
+            while left > 0 {
+                let turn = left.min(MAX_TIMEOUT.into());
+                TimeoutFuture::new(u32::try_from(turn).unwrap_or(MAX_TIMEOUT)).await;
+                left -= turn;
+            }
+        }
+    }
+
+    fn now(&self) -> Millis {
+        // The clock of the platform is a whole number of milliseconds that f64 holds exactly.
+        Millis(date_now() as u64)
+    }
+
+    fn random(&self) -> Result<[u8; 16], Error> {
+        let mut bytes = [0; 16];
+        get_random_values(&mut bytes).map_err(|_| {
+            Error::new(
+                ErrorKind::Internal,
+                "this platform has no crypto.getRandomValues, or does not allow it here; call crablet inside a handler",
+            )
+        })?;
+        Ok(bytes)
+    }
+
+    fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        spawn_local(future);
+    }
+}
+
+/// `setTimeout` takes a signed 32-bit number; a longer delay would fire at once, so longer waits are re-armed.
+const MAX_TIMEOUT: u32 = i32::MAX as u32;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = Date, js_name = now)]
+    fn date_now() -> f64;
+
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
+    fn get_random_values(bytes: &mut [u8]) -> Result<(), JsValue>;
+}
+
+/// A property of a foreign value, or `undefined` when it has none or throws.
+fn property(value: &JsValue, name: &str) -> JsValue {
+    if !value.is_object() && !value.is_function() {
+        return JsValue::UNDEFINED;
+    }
+    js_sys::Reflect::get(value.unchecked_ref(), &JsValue::from_str(name)).unwrap_or(JsValue::UNDEFINED)
+}

@@ -1,0 +1,46 @@
+use wasm_bindgen::JsValue;
+
+use super::property;
+use crate::error::{Error, ErrorKind};
+
+/// What a JavaScript function threw or a promise was rejected with, as an [`Error`].
+///
+/// Tolerant of anything: an `Error`, a `DOMException`, a text, `undefined`, an object whose getters throw. `AbortError`
+/// becomes `aborted`, `TimeoutError` becomes `timeout`, everything else is of the kind `otherwise`. `doing` says what
+/// failed, such as `could not reach https://example.com`.
+pub fn error_from_rejection(value: &JsValue, otherwise: ErrorKind, doing: &str) -> Error {
+    let kind = match property(value, "name").as_string().as_deref() {
+        Some("AbortError") => ErrorKind::Aborted,
+        Some("TimeoutError") => ErrorKind::Timeout,
+        _ => otherwise,
+    };
+    match describe(value) {
+        Some(reason) => Error::new(kind, format!("{doing}: {reason}")),
+        None => Error::new(kind, doing),
+    }
+}
+
+/// The message of a thrown value and of its cause, where Node keeps the real reason of a failed fetch.
+pub(super) fn describe(value: &JsValue) -> Option<String> {
+    let own = message(value)?;
+    let cause = property(value, "cause");
+    Some(match message(&cause).or_else(|| property(&cause, "code").as_string()) {
+        Some(cause) if cause != own => format!("{own} ({cause})"),
+        _ => own,
+    })
+}
+
+fn message(value: &JsValue) -> Option<String> {
+    let text = value.as_string().or_else(|| property(value, "message").as_string())?;
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    Some(match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    })
+}
+
+/// Characters kept of a foreign message: enough to read, too few to flood a log.
+const MAX_MESSAGE: usize = 500;
