@@ -10,6 +10,8 @@ mod error;
 pub mod host;
 pub mod json;
 #[cfg(feature = "mcp")]
+pub mod jsonrpc;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model;
 mod time;

@@ -1,3 +1,4 @@
 //! The Model Context Protocol: its messages, a client, and the transports under it, all without I/O.
 
+pub mod protocol;
 pub mod transport;

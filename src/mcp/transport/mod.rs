@@ -3,6 +3,9 @@
 //! A transport is not a message pipe: it knows which answer belongs to which request, when a request's stream ended, and
 //! why a connection closed. All transports are machines of this contract; the host performs their I/O.
 
+pub use crate::jsonrpc::RequestId;
+pub use crate::mcp::protocol::{Era, Revision};
+
 use crate::error::Error;
 use crate::json::RawJson;
 
@@ -19,8 +22,8 @@ pub enum Outbound {
         era: Era,
         /// Further headers (`mcp-method`, `mcp-name`, `mcp-param-*`); ignored by transports without headers.
         headers: Vec<(String, String)>,
-        /// The most milliseconds without a byte; `None` for the transport's default.
-        timeout: Option<u64>,
+        /// Whether this is `initialize`: it is sent outside of any session, and its answer may open one.
+        opens_session: bool,
     },
     /// Send a notification, or the answer to a request of the server.
     Notify {
@@ -48,8 +51,16 @@ pub enum Inbound {
     Message {
         /// The request on whose stream it came, where the transport knows.
         request_id: Option<RequestId>,
+        /// The HTTP status it came with, where there was one.
+        status: Option<u16>,
         /// The whole JSON-RPC message, or a batch of them.
         message: RawJson,
+    },
+    /// Something came on a request's own stream that is no message, such as a comment that keeps it open: the server is
+    /// at work. Timeouts are the client's affair.
+    Activity {
+        /// The request.
+        request_id: RequestId,
     },
     /// Nothing more will come on this request's own stream. After its answer this is of no interest; before it the
     /// request has failed, unless the client resumes.
@@ -68,36 +79,4 @@ pub enum Inbound {
         /// The last lines the process wrote to its error output.
         stderr_tail: Option<String>,
     },
-}
-
-/// A JSON-RPC id that this side made.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RequestId {
-    /// A whole number.
-    Number(u64),
-    /// A text.
-    Text(String),
-}
-
-/// The two kinds of MCP revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Era {
-    /// `initialize` first, then requests within a session: revisions up to 2025-11-25.
-    Handshake(Revision),
-    /// Every request stands alone: revision 2026-07-28.
-    Stateless,
-}
-
-/// A handshake revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Revision {
-    /// 2024-11-05, with HTTP+SSE.
-    V2024_11_05,
-    /// 2025-03-26, with Streamable HTTP.
-    V2025_03_26,
-    /// 2025-06-18.
-    V2025_06_18,
-    /// 2025-11-25.
-    V2025_11_25,
 }

@@ -1,0 +1,355 @@
+//! JSON-RPC 2.0: messages read tolerantly and written strictly.
+
+use std::fmt;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::error::{Error, ErrorKind};
+use crate::json::{Object, RawJson};
+
+/// The most messages of one batch that are read; the rest is ignored. Servers of revision 2025-03-26 answer with a few.
+const BATCH_LIMIT: usize = 1_000;
+
+/// A message of the peer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// A request, to be answered under its id.
+    Request {
+        /// The peer's id as it came, text or number. It goes back unchanged.
+        id: RawJson,
+        /// What is asked.
+        method: String,
+        /// The parameters.
+        params: Option<RawJson>,
+    },
+    /// A message without an answer.
+    Notification {
+        /// What happened.
+        method: String,
+        /// The parameters.
+        params: Option<RawJson>,
+    },
+    /// The answer to a request of this side.
+    Response {
+        /// The request, or `None` where the peer gave no id or `null`: it could not tell which request it refuses.
+        id: Option<RequestId>,
+        /// The result, or the peer's error.
+        outcome: Result<RawJson, RpcError>,
+    },
+}
+
+impl Message {
+    /// Reads one message, or a batch of them.
+    ///
+    /// Elements of a batch that are no messages are skipped. A missing `jsonrpc` member is forgiven, and so is an
+    /// `error` of `null` beside a result.
+    ///
+    /// # Errors
+    ///
+    /// `protocol` when the text is not a message and not a batch.
+    pub fn parse(text: &str) -> Result<Vec<Self>, Error> {
+        if let Ok(batch) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(text) {
+            return Ok(batch.into_iter().take(BATCH_LIMIT).filter_map(|element| Self::read(element.get())).collect());
+        }
+        Self::read(text).map(|message| vec![message]).ok_or_else(|| {
+            Error::new(ErrorKind::Protocol, format!("the peer sent what is no JSON-RPC message: {}", excerpt(text)))
+        })
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let object = Object::parse(text).ok()?;
+        let params = object.raw("params");
+        match (object.string("method"), object.raw("id")) {
+            (Some(method), Some(id)) => Some(Self::Request { id, method, params }),
+            (Some(method), None) => Some(Self::Notification { method, params }),
+            (None, id) => {
+                let outcome = match object.object("error") {
+                    Some(error) => Err(RpcError::read(&error)),
+                    None => Ok(RawJson::from(object.get("result")?)),
+                };
+                Some(Self::Response { id: id.as_ref().and_then(RequestId::read), outcome })
+            }
+        }
+    }
+}
+
+/// A JSON-RPC id that this side made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequestId {
+    /// A whole number.
+    Number(u64),
+    /// A text.
+    Text(String),
+}
+
+impl RequestId {
+    /// The id in this JSON value, or `None` when it is of a kind that this side never makes.
+    pub fn read(raw: &RawJson) -> Option<Self> {
+        raw.read().map(Self::Number).or_else(|_| raw.read().map(Self::Text)).ok()
+    }
+
+    /// Whether a peer that turns ids into texts means the same one.
+    pub fn matches(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(number), Self::Text(text)) | (Self::Text(text), Self::Number(number)) => {
+                *text == number.to_string()
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_u64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(formatter),
+            Self::Text(text) => text.fmt(formatter),
+        }
+    }
+}
+
+/// An error in the place of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcError {
+    /// The number of the error; see [`code`].
+    pub code: i64,
+    /// What the peer says of it.
+    pub message: String,
+    /// Anything further.
+    pub data: Option<RawJson>,
+}
+
+impl RpcError {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    fn read(object: &Object<'_>) -> Self {
+        Self {
+            code: object.read("code").unwrap_or(code::INTERNAL_ERROR),
+            message: object.string("message").unwrap_or_default(),
+            data: object.raw("data"),
+        }
+    }
+}
+
+/// The peer's message and number as the crate's error, of kind `rpc`.
+impl From<RpcError> for Error {
+    fn from(error: RpcError) -> Self {
+        let message = if error.message.is_empty() { "the peer gave no reason".to_owned() } else { error.message };
+        Self::new(ErrorKind::Rpc, message).with_code(error.code.to_string())
+    }
+}
+
+/// The numbers of JSON-RPC errors.
+pub mod code {
+    /// The text was not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// The JSON was not a request.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// There is no such method.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The method does not take these parameters.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// The peer failed inside.
+    pub const INTERNAL_ERROR: i64 = -32603;
+}
+
+/// Named parameters in the order in which they are added.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params(Vec<(String, RawJson)>);
+
+impl Params {
+    /// No parameters.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The members of a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when it is no object.
+    pub fn from_object(raw: &RawJson) -> Result<Self, Error> {
+        let object = Object::parse(raw.as_str()).map_err(|_| {
+            Error::new(ErrorKind::InvalidInput, "parameters must be a JSON object: each parameter has a name")
+        })?;
+        Ok(Self(object.iter().map(|(name, value)| (name.to_owned(), RawJson::from(value))).collect()))
+    }
+
+    /// Adds a parameter, replacing one of the same name.
+    #[must_use]
+    pub fn with<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Sets a parameter, replacing one of the same name.
+    pub fn set<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        self.0.retain(|(candidate, _)| candidate != name);
+        self.0.push((name.to_owned(), to_raw(value)));
+    }
+
+    /// A parameter.
+    pub fn member(&self, name: &str) -> Option<&RawJson> {
+        self.0.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The text of a request.
+pub fn request(id: &RequestId, method: &str, params: &Params) -> RawJson {
+    envelope(Some(id), Some(method), params)
+}
+
+/// The text of a notification.
+pub fn notification(method: &str, params: &Params) -> RawJson {
+    envelope(None, Some(method), params)
+}
+
+/// The text of an answer to the peer's request of this id.
+pub fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> RawJson {
+    let mut members = Params::new().with("jsonrpc", "2.0").with("id", id);
+    match outcome {
+        Ok(result) => members.set("result", result),
+        Err(error) => {
+            let mut object = Params::new().with("code", &error.code).with("message", &error.message);
+            if let Some(data) = &error.data {
+                object.set("data", data);
+            }
+            members.set("error", &object);
+        }
+    }
+    to_raw(&members)
+}
+
+fn envelope(id: Option<&RequestId>, method: Option<&str>, params: &Params) -> RawJson {
+    let mut members = Params::new().with("jsonrpc", "2.0");
+    if let Some(id) = id {
+        members.set("id", id);
+    }
+    if let Some(method) = method {
+        members.set("method", method);
+    }
+    if !params.is_empty() {
+        members.set("params", params);
+    }
+    to_raw(&members)
+}
+
+/// The JSON of a value that always has one.
+#[expect(clippy::expect_used, reason = "texts, numbers, raw JSON and maps of them under texts are always written")]
+fn to_raw<T: Serialize + ?Sized>(value: &T) -> RawJson {
+    RawJson::from_value(value).expect("a value without maps under other keys than texts has a JSON text")
+}
+
+/// The start of a text of the peer, for an error message.
+fn excerpt(text: &str) -> String {
+    /// Enough to recognise an HTML page or a log line by.
+    const LENGTH: usize = 80;
+    let mut start: String = text.trim().chars().take(LENGTH).collect();
+    if start.len() < text.trim().len() {
+        start.push('…');
+    }
+    if start.is_empty() { "(nothing)".to_owned() } else { start }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Vec<Message> {
+        Message::parse(text).unwrap()
+    }
+
+    #[test]
+    fn each_kind_of_message_is_told_by_its_members() {
+        let raw = |text: &str| RawJson::parse(text).unwrap();
+        assert_eq!(
+            parse(r#"{"jsonrpc":"2.0","id":-1.5,"method":"ping"}"#),
+            [Message::Request { id: raw("-1.5"), method: "ping".to_owned(), params: None }]
+        );
+        assert_eq!(
+            parse(r#"{"method":"n","id":null,"params":{"a":1}}"#),
+            [Message::Notification { method: "n".to_owned(), params: Some(raw(r#"{"a":1}"#)) }]
+        );
+        assert_eq!(
+            parse(r#"{"id":0,"result":null,"error":null}"#),
+            [Message::Response { id: Some(RequestId::Number(0)), outcome: Ok(raw("null")) }]
+        );
+        assert_eq!(
+            parse(r#"{"id":null,"error":{"code":-32700,"message":"no","data":[1]}}"#),
+            [Message::Response {
+                id: None,
+                outcome: Err(RpcError { code: -32700, message: "no".to_owned(), data: Some(raw("[1]")) })
+            }]
+        );
+    }
+
+    #[test]
+    fn a_batch_gives_its_messages_and_skips_the_rest() {
+        let batch = parse(r#"[{"method":"a"},7,{"id":"x","result":{}},{}]"#);
+        assert_eq!(batch.len(), 2);
+        assert!(parse("[]").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_its_start() {
+        for text in ["", "null", "{}", "<html>", "{\"id\":1}", "{\"method\":1}"] {
+            let error = Message::parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Protocol, "{text}");
+        }
+        assert!(Message::parse("<html>no</html>").unwrap_err().message().contains("<html>"));
+    }
+
+    #[test]
+    fn ids_that_became_texts_are_known_again() {
+        let text = RequestId::Text("7".to_owned());
+        assert!(RequestId::Number(7).matches(&text) && text.matches(&RequestId::Number(7)));
+        assert!(!RequestId::Number(7).matches(&RequestId::Text("07".to_owned())));
+    }
+
+    #[test]
+    fn messages_are_written_as_the_specification_says() {
+        let id = RequestId::Number(3);
+        assert_eq!(request(&id, "ping", &Params::new()).as_str(), r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#);
+        assert_eq!(
+            notification("n", &Params::new().with("a", &1).with("b", "x").with("a", &2)).as_str(),
+            r#"{"jsonrpc":"2.0","method":"n","params":{"b":"x","a":2}}"#
+        );
+        let peer = RawJson::parse("\"i\"").unwrap();
+        assert_eq!(
+            response(&peer, &Err(RpcError::new(code::METHOD_NOT_FOUND, "no"))).as_str(),
+            r#"{"jsonrpc":"2.0","id":"i","error":{"code":-32601,"message":"no"}}"#
+        );
+        assert_eq!(
+            response(&peer, &Ok(RawJson::parse("{}").unwrap())).as_str(),
+            r#"{"jsonrpc":"2.0","id":"i","result":{}}"#
+        );
+    }
+}

@@ -1,0 +1,149 @@
+use super::content::ContentBlock;
+use crate::error::{Error, ErrorKind};
+use crate::json::{Object, RawJson};
+
+/// A tool that a server offers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// The name it is called by.
+    pub name: String,
+    /// The name to show.
+    pub title: Option<String>,
+    /// What it does, for the model.
+    pub description: Option<String>,
+    /// The JSON Schema of its input, as the server wrote it.
+    pub input_schema: RawJson,
+    /// The JSON Schema of its structured output.
+    pub output_schema: Option<RawJson>,
+    /// What the server says of its effects. Hints of a stranger: never a reason to skip a question to the user.
+    pub annotations: ToolAnnotations,
+    /// The server's own data about it.
+    pub meta: Option<RawJson>,
+}
+
+impl Tool {
+    /// Reads a tool; `None` when it has no name or its schema is no object.
+    pub fn read(object: &Object<'_>) -> Option<Self> {
+        object.object("inputSchema")?;
+        Some(Self {
+            name: object.string("name").filter(|name| !name.is_empty())?,
+            title: object.string("title"),
+            description: object.string("description"),
+            input_schema: object.raw("inputSchema")?,
+            output_schema: object.raw("outputSchema"),
+            annotations: object.object("annotations").map(|hints| ToolAnnotations::read(&hints)).unwrap_or_default(),
+            meta: object.raw("_meta"),
+        })
+    }
+
+    /// The name to show to a person: the title, else the annotated title, else the name.
+    pub fn display_name(&self) -> &str {
+        self.title.as_deref().or(self.annotations.title.as_deref()).unwrap_or(&self.name)
+    }
+}
+
+/// A server's hints about a tool; `None` where it gave none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolAnnotations {
+    /// A name to show, from before tools had a title.
+    pub title: Option<String>,
+    /// It changes nothing. Taken as no when absent.
+    pub read_only: Option<bool>,
+    /// It may destroy something. Taken as yes when absent.
+    pub destructive: Option<bool>,
+    /// Calling it twice with the same input is the same as calling it once. Taken as no when absent.
+    pub idempotent: Option<bool>,
+    /// It reaches beyond what the server holds. Taken as yes when absent.
+    pub open_world: Option<bool>,
+}
+
+impl ToolAnnotations {
+    fn read(object: &Object<'_>) -> Self {
+        Self {
+            title: object.string("title"),
+            read_only: object.boolean("readOnlyHint"),
+            destructive: object.boolean("destructiveHint"),
+            idempotent: object.boolean("idempotentHint"),
+            open_world: object.boolean("openWorldHint"),
+        }
+    }
+}
+
+/// The result of a tool call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallToolResult {
+    /// What the tool said.
+    pub content: Vec<ContentBlock>,
+    /// The value it returned.
+    pub structured_content: Option<RawJson>,
+    /// Whether it failed, told in `content` for the model to read.
+    pub is_error: bool,
+    /// The server's own data.
+    pub meta: Option<RawJson>,
+}
+
+impl CallToolResult {
+    /// Reads the result of `tools/call`. Missing content counts as none.
+    ///
+    /// # Errors
+    ///
+    /// `protocol` when it is no object.
+    pub fn read(raw: &RawJson) -> Result<Self, Error> {
+        let object = Object::parse(raw.as_str())
+            .map_err(|_| Error::new(ErrorKind::Protocol, "the server's tool result is not a JSON object"))?;
+        let blocks = object.array("content").unwrap_or_default();
+        Ok(Self {
+            content: blocks.into_iter().map(|block| ContentBlock::read(RawJson::from(block))).collect(),
+            structured_content: object.raw("structuredContent"),
+            is_error: object.boolean("isError").unwrap_or_default(),
+            meta: object.raw("_meta"),
+        })
+    }
+
+    /// The texts of the content, joined by line breaks.
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|block| match block {
+            ContentBlock::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_keep_their_text() {
+        let text = r#"{"name":"t","inputSchema":{"type":"object", "x":1.0},"annotations":{"title":"T","readOnlyHint":true},"new":1}"#;
+        let tool = Tool::read(&Object::parse(text).unwrap()).unwrap();
+        assert_eq!(tool.input_schema.as_str(), r#"{"type":"object", "x":1.0}"#);
+        assert_eq!(tool.display_name(), "T");
+        assert_eq!(tool.annotations.read_only, Some(true));
+        assert_eq!(tool.annotations.destructive, None);
+    }
+
+    #[test]
+    fn what_cannot_be_called_is_no_tool() {
+        for text in [
+            r#"{"inputSchema":{}}"#,
+            r#"{"name":"","inputSchema":{}}"#,
+            r#"{"name":"t"}"#,
+            r#"{"name":"t","inputSchema":true}"#,
+        ] {
+            assert_eq!(Tool::read(&Object::parse(text).unwrap()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_result_may_lack_everything() {
+        let read = |text: &str| CallToolResult::read(&RawJson::parse(text).unwrap());
+        assert_eq!(read("{}").unwrap(), CallToolResult::default());
+        assert_eq!(
+            read(r#"{"content":null,"structuredContent":[1]}"#).unwrap().structured_content.unwrap().as_str(),
+            "[1]"
+        );
+        assert_eq!(read("[]").unwrap_err().kind(), ErrorKind::Protocol);
+    }
+}
