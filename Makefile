@@ -1,0 +1,42 @@
+# Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-check test test-further test-all package cases cases-package recorded size lint
+
+package_needs := rust wasm npm:src/js
+demo_needs := $(package_needs) npm:www npm:www/demo
+
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Starts the demo and prints its address; MODEL_URL=… MODEL=… API_KEY=… uses another model
+	@scripts/with.sh $(demo_needs) -- node www/demo/demo.mjs
+
+demo-check: ## Drives the demo in a real Chromium and checks what it shows
+	@scripts/with.sh $(demo_needs) chromium -- node www/demo/demo-check.mjs
+
+test: ## Runs what a newcomer runs: the Rust tests, the packed npm package, the demo
+	@scripts/suites.sh test
+
+test-further: ## Runs what test-all adds to test
+	@scripts/suites.sh further
+
+test-all: ## Runs every suite
+	@scripts/suites.sh test further
+
+package: ## Builds the npm package into dist/
+	@scripts/with.sh $(package_needs) -- node scripts/package.mjs
+
+cases: ## Runs the cases; CRABLET_CASES=FOLDER runs another folder of them
+	@scripts/with.sh rust -- cargo test --quiet --test cases
+
+cases-package: ## Runs the cases through the packed npm package
+	@scripts/with.sh $(package_needs) -- node scripts/cases-package.mjs
+
+recorded: ## Runs the recorded traffic; CRABLET_RECORDED=FOLDER names its folder
+	@scripts/with.sh rust -- cargo test --quiet --test recorded
+
+size: ## Prints the bytes of each module and entry of the npm package
+	@scripts/with.sh $(package_needs) -- node scripts/size.mjs
+
+lint: ## Checks formatting, lints, docs, features, dependencies and the purity of the core
+	@scripts/lint.sh

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Installs what a target lacks: `scripts/setup.sh NEED...`. Says each thing it does in one line, and nothing when nothing
+# is to be done. Made for Debian and Ubuntu with rustup and Node.
+#
+#   rust           the toolchain of rust-toolchain.toml
+#   wasm           the wasm target, wasm-pack and the wasm-bindgen CLI
+#   deny, hack     cargo-deny, cargo-hack
+#   node           checks the version of Node
+#   npm:FOLDER     the packages of FOLDER/package-lock.json
+#   chromium       a Chromium, or the one that $CHROMIUM names
+source "$(dirname "$0")/env.sh"
+
+say() {
+  echo "set-up: $*"
+}
+
+# Runs a command with its output in a log that is shown only when the command fails.
+logged() {
+  local log=$logs/set-up-$1.log
+  shift
+  if ! "$@" >"$log" 2>&1 </dev/null; then
+    tail -n 40 "$log" >&2
+    fail "'$*' failed; the whole output is in ${log#"$root"/}"
+  fi
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo -n "$@"
+  else
+    echo "neither root nor sudo; run as root: $*"
+    return 1
+  fi
+}
+
+need_rust() {
+  command -v cargo >/dev/null || fail "no cargo on PATH: install Rust with rustup (https://rustup.rs), then run this again"
+  if ! cargo --version >/dev/null 2>&1; then
+    say "installing the Rust toolchain of rust-toolchain.toml"
+    logged toolchain rustup toolchain install
+  fi
+}
+
+need_wasm_target() {
+  if [ ! -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib" ]; then
+    command -v rustup >/dev/null || fail "the Rust target wasm32-unknown-unknown is missing and there is no rustup to add it"
+    say "adding the Rust target wasm32-unknown-unknown"
+    logged wasm-target rustup target add wasm32-unknown-unknown
+  fi
+}
+
+# need_cargo_tool CRATE COMMAND...: COMMAND prints the version that is on PATH.
+need_cargo_tool() {
+  local crate=$1 version
+  shift
+  version=$(tool_version "$crate")
+  [[ "$("$@" 2>/dev/null || true)" =~ (^|[^0-9.])"$version"($|[^0-9.]) ]] && return
+  say "building $crate $version (some minutes, kept in $(tool_folder "$crate"))"
+  # One build folder for all tools: they share dependencies.
+  logged "$crate" env CARGO_TARGET_DIR="$cache/build" \
+    cargo install --locked --force --root "$(tool_folder "$crate")" "$crate@$version"
+}
+
+need_node() {
+  local least
+  least=$(tool_version node)
+  command -v node >/dev/null || fail "no node on PATH: install Node $least or later"
+  node -e '
+    const [have, least] = [process.versions.node, process.argv[1]].map((text) => text.split(".").map(Number));
+    const different = have.findIndex((number, index) => number !== least[index]);
+    process.exit(different === -1 || have[different] > least[different] ? 0 : 1);
+  ' "$least" || fail "Node $(node --version) is too old: install Node $least or later"
+}
+
+need_npm() {
+  local folder=$1 stamp=$1/node_modules/.crablet-stamp now
+  need_node
+  [ -f "$folder/package-lock.json" ] || fail "$folder/package-lock.json is missing"
+  now=$(cat "$folder/package.json" "$folder/package-lock.json" | sha256sum)
+  [ "$(cat "$stamp" 2>/dev/null)" = "$now" ] && return
+  say "installing the npm packages of $folder"
+  logged "npm-${folder//\//-}" npm ci --prefix "$folder" --no-audit --no-fund
+  echo "$now" >"$stamp"
+}
+
+need_chromium() {
+  local command
+  if [ -n "${CHROMIUM:-}" ]; then
+    [ -x "$CHROMIUM" ] || fail "CHROMIUM=$CHROMIUM is not a program"
+    return
+  fi
+  for command in chromium chromium-browser google-chrome; do
+    command -v "$command" >/dev/null && return
+  done
+  command -v apt-get >/dev/null || fail "no Chromium found: install one, or name one with CHROMIUM=/path/to/chromium"
+  say "installing Chromium with apt-get"
+  logged apt-update as_root apt-get update
+  logged chromium as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium
+}
+
+for need in "$@"; do
+  case $need in
+    rust) need_rust ;;
+    wasm)
+      need_rust
+      need_wasm_target
+      need_cargo_tool wasm-pack wasm-pack --version
+      need_cargo_tool wasm-bindgen-cli wasm-bindgen --version
+      ;;
+    deny) need_rust && need_cargo_tool cargo-deny cargo-deny --version ;;
+    hack) need_rust && need_cargo_tool cargo-hack cargo-hack --version ;;
+    node) need_node ;;
+    npm:*) need_npm "${need#npm:}" ;;
+    chromium) need_chromium ;;
+    *) fail "unknown need '$need'" ;;
+  esac
+done
