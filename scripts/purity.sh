@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The core does no I/O, and what it is built from shows it: without a host it depends on nothing but reading and writing
+# JSON, and its source names no clock, socket, thread, randomness, lock or future.
+source "$(dirname "$0")/env.sh"
+
+features=models,mcp
+allowed="crablet serde serde_core serde_derive serde_json thiserror thiserror-impl itoa memchr zmij
+  proc-macro2 quote syn unicode-ident"
+# The proof of the shim's handshake is pure too, and needs a hash.
+allowed_shim="$allowed sha2 hmac digest block-buffer crypto-common hybrid-array typenum cfg-if cpufeatures libc cmov
+  ctutils"
+
+failures=0
+
+# check_tree FEATURES ALLOWED: every crate of the normal dependency tree is one of the allowed ones.
+check_tree() {
+  local crate list
+  # `cargo tree`, since `cargo metadata` unifies the features of the whole workspace.
+  list=$(cargo tree --locked -p crablet --no-default-features --features "$1" -e normal --target all --prefix none \
+    --format '{p}' | awk 'NF { print $1 }' | sort -u)
+  for crate in $list; do
+    if ! grep -qxF -- "$crate" < <(tr -s ' \n' '\n' <<<"$2"); then
+      echo "crablet with the features '$1' depends on '$crate', which is not on the list in scripts/purity.sh"
+      failures=$((failures + 1))
+    fi
+  done
+}
+
+# Patterns that the core's own source must not hold, comments and tests left out.
+impure='std::(time|net|thread|fs|process|env|io)\b|\b(rand|getrandom|tokio|futures|futures_util|wasm_bindgen|js_sys|web_sys)::'
+impure+='|\basync (fn|move|\{|\|)|\.await\b|\b(Rc|RefCell|Mutex|RwLock|OnceLock|LazyLock)\b|\bthread_local!|\b(SystemTime|Instant)\b'
+
+core_files() {
+  find src -name '*.rs' -not -path 'src/host/*' -not -path 'src/web/*' -not -path 'src/native/*' \
+    -not -path 'src/bindings/*' -not -path 'src/js/*' -not -name 'tests.rs' -not -path '*/tests/*' | sort
+}
+
+# The numbered lines of a file up to its test module, comments left out.
+without_tests() {
+  awk '
+    after_attribute && /^mod / { exit }
+    { after_attribute = /^#\[cfg\(test\)\]/ }
+    !/^[[:space:]]*\/\// { print FNR ": " $0 }
+  ' "$1"
+}
+
+check_source() {
+  local file found
+  while read -r file; do
+    found=$(without_tests "$file" | grep -E "$impure" || true)
+    if [ -n "$found" ]; then
+      echo "$file is part of the core, which has no clock, I/O, randomness, locks or futures:"
+      echo "$found" | sed 's/^/  line /'
+      failures=$((failures + 1))
+    fi
+  done < <(core_files)
+}
+
+check_tree "$features" "$allowed"
+check_tree "$features,shim" "$allowed_shim"
+check_source
+[ "$failures" = 0 ] || fail "the core is not pure: $failures findings"
+echo "the core is pure: $(core_files | wc -l) files, $(wc -w <<<"$allowed") crates allowed"
