@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Every check that needs no run of the code. Goes through all of them, then fails if one did.
+source "$(dirname "$0")/env.sh"
+
+failures=()
+
+check() {
+  local name=$1
+  shift
+  echo "-- $name"
+  "$@" || failures+=("$name")
+}
+
+# Lock files name packages and their hashes, not the registry that one machine happens to use.
+lock_files_name_no_registry() {
+  ! git ls-files '*package-lock.json' | xargs --no-run-if-empty grep -nE '"resolved": "https?:'
+}
+
+scripts/setup.sh rust wasm deny hack npm:.
+
+check "rust formatting" cargo fmt --all --check
+check "clippy, native" cargo clippy --quiet --workspace --all-targets -- -D warnings
+check "clippy, wasm" cargo clippy --quiet -p crablet-bindings --target wasm32-unknown-unknown -- -D warnings
+check "rust docs" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+check "each feature alone" cargo hack --quiet check -p crablet --each-feature --exclude-features web
+check "the features of the web, on wasm" \
+  cargo check --quiet -p crablet --no-default-features --features web,models --target wasm32-unknown-unknown
+check "purity of the core" scripts/purity.sh
+check "dependencies" cargo deny --log-level warn check bans licenses sources
+check "javascript formatting and lints" node_modules/.bin/biome ci --colors=off --error-on-warnings
+check "lock files" lock_files_name_no_registry
+
+[ ${#failures[@]} = 0 ] || fail "not clean: $(printf '%s; ' "${failures[@]}")"
+echo "everything is clean"
