@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Runs the suites of one or more tiers: `scripts/suites.sh TIER...` with the tiers `test` and `further`.
+#
+# Prints a line per suite, `ok NAME (seconds)` or `FAILED NAME (seconds)`, goes on after a failure, and ends with
+# `N passed, N failed`. A suite whose needs could not be set up has failed. With CRABLET_SUITE_RESULTS=FILE the lines are
+# also added to FILE.
+source "$(dirname "$0")/env.sh"
+
+# tier | name | needs, as for setup.sh | command
+suites() {
+  cat <<'SUITES'
+test    | rust       | rust                | cargo test --workspace
+test    | purity     | rust                | scripts/purity.sh
+SUITES
+}
+
+# The longest a suite may take. The slowest, `rust` from nothing, takes a few minutes.
+limit_seconds=1500
+lines_shown=100
+
+passed=0
+failed=0
+
+run_suite() {
+  local name=$1 needs=$2 command=$3 log=$logs/$1.log started=$SECONDS verdict
+  echo "-- $name: $command"
+  # A need is one word, so the list splits into arguments.
+  # shellcheck disable=SC2086
+  if scripts/setup.sh $needs && timeout --kill-after=20 "$limit_seconds" bash -c "$command" >"$log" 2>&1 </dev/null; then
+    passed=$((passed + 1))
+    verdict=ok
+  else
+    failed=$((failed + 1))
+    verdict=FAILED
+    [ -f "$log" ] && tail -n "$lines_shown" "$log"
+  fi
+  report "$verdict $name ($((SECONDS - started)) s)"
+}
+
+report() {
+  echo "$1"
+  [ -z "${CRABLET_SUITE_RESULTS:-}" ] || echo "$1" >>"$CRABLET_SUITE_RESULTS"
+}
+
+[ $# -gt 0 ] || fail "usage: scripts/suites.sh TIER..."
+while IFS='|' read -r tier name needs command; do
+  tier=${tier// /} name=${name// /}
+  for wanted in "$@"; do
+    if [ "$wanted" = "$tier" ]; then
+      rm -f "$logs/$name.log"
+      run_suite "$name" "$needs" "${command# }"
+    fi
+  done
+done < <(suites)
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
