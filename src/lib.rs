@@ -14,6 +14,7 @@ pub mod jsonrpc;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model;
+pub mod sse;
 mod time;
 #[cfg(all(feature = "web", target_arch = "wasm32"))]
 pub mod web;
