@@ -1,7 +1,11 @@
 //! JSON read tolerantly: raw values that keep their text, and objects walked a level at a time.
 
 mod object;
+mod partial;
 mod raw;
+mod string;
 
 pub use object::Object;
+pub use partial::complete;
 pub use raw::RawJson;
+pub use string::read_string;

@@ -6,6 +6,7 @@ use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::RawJson;
+use super::string::read_string;
 
 /// The members of a JSON object, each left as text until it is asked for.
 ///
@@ -41,9 +42,9 @@ impl<'text> Object<'text> {
         serde_json::from_str::<Option<T>>(self.get(name)?.get()).ok().flatten()
     }
 
-    /// A text member.
+    /// A text member. Half a surrogate pair, which JSON can hold and text cannot, reads as U+FFFD.
     pub fn string(&self, name: &str) -> Option<String> {
-        self.read(name)
+        read_string(self.get(name)?.get())
     }
 
     /// A member that is a whole number of at most 64 bits.
@@ -62,8 +63,8 @@ impl<'text> Object<'text> {
     }
 
     /// A member that is an object.
-    pub fn object(&self, name: &str) -> Option<Object<'text>> {
-        Object::parse(self.get(name)?.get()).ok()
+    pub fn object(&self, name: &str) -> Option<Self> {
+        Self::parse(self.get(name)?.get()).ok()
     }
 
     /// The elements of a member that is an array.
@@ -72,9 +73,9 @@ impl<'text> Object<'text> {
     }
 
     /// Those elements of a member that are objects; empty when the member is no array.
-    pub fn objects(&self, name: &str) -> Vec<Object<'text>> {
+    pub fn objects(&self, name: &str) -> Vec<Self> {
         let elements = self.array(name).unwrap_or_default();
-        elements.into_iter().filter_map(|element| Object::parse(element.get()).ok()).collect()
+        elements.into_iter().filter_map(|element| Self::parse(element.get()).ok()).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Models: messages, requests and events in one form, and the wire protocols that turn them into bytes and back.
 
+mod assembler;
 mod encoded;
 mod event;
 mod http;
@@ -9,6 +10,7 @@ mod request;
 
 use std::fmt;
 
+pub use assembler::{Answer, Assembler};
 pub use encoded::EncodedCache;
 pub use event::ModelEvent;
 pub use http::{Credentials, HttpRequest, ResponseHead};

@@ -1,0 +1,47 @@
+//! JSON strings read as text, whatever they hold.
+
+/// Reads the JSON text of one string. Half a surrogate pair reads as U+FFFD; `None` when it is no string.
+pub fn read_string(json: &str) -> Option<String> {
+    if !json.starts_with('"') {
+        return None;
+    }
+    serde_json::from_str(json).ok().or_else(|| read_units(json))
+}
+
+/// The slow way, for strings that hold half a pair: as UTF-16, replacing what is no character.
+fn read_units(json: &str) -> Option<String> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    let mut units = Vec::with_capacity(inner.len());
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            units.extend_from_slice(character.encode_utf16(&mut [0; 2]));
+            continue;
+        }
+        units.push(match characters.next()? {
+            'b' => 8,
+            'f' => 12,
+            'n' => 10,
+            'r' => 13,
+            't' => 9,
+            'u' => u16::from_str_radix(characters.as_str().get(..4)?, 16).ok().inspect(|_| {
+                characters.nth(3);
+            })?,
+            other => u16::try_from(u32::from(other)).ok()?,
+        });
+    }
+    Some(String::from_utf16_lossy(&units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_pair_reads_as_the_replacement_character() {
+        assert_eq!(read_string(r#""a\ud83db\n\"""#).as_deref(), Some("a\u{fffd}b\n\""));
+        assert_eq!(read_string(r#""\ude00\ud83d\ude00\u00e9é🦀""#).as_deref(), Some("\u{fffd}😀éé🦀"));
+        assert_eq!(read_string("12"), None);
+        assert_eq!(read_string("null"), None);
+    }
+}
