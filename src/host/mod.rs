@@ -1,10 +1,35 @@
 //! The async edge: the trait that a platform implements, and the drivers over it.
 
+mod cancel;
+mod control;
+mod conversation;
+mod credentials;
+mod driver;
+mod effects;
+mod function_model;
+mod hooks;
 mod maybe_send;
+mod model_call;
+mod prompt;
+mod run;
+mod runner;
+mod store;
+mod tool;
 
 use std::future::Future;
 
-pub use maybe_send::{BoxFuture, MaybeSend, MaybeSync};
+pub use cancel::{CancelGuard, CancelToken, Cancelled};
+pub use control::RunControl;
+pub use conversation::Conversation;
+pub use credentials::CredentialSource;
+pub use function_model::FunctionModel;
+pub use hooks::{ApprovalRequest, Approver, Hooks};
+pub use maybe_send::{BoxFuture, BoxStream, MaybeSend, MaybeSync};
+pub use prompt::Prompt;
+pub use run::{Answer, Run};
+pub use runner::Runner;
+pub use store::Store;
+pub use tool::{FunctionTool, Tool, ToolContext};
 
 use crate::error::Error;
 use crate::model::{HttpRequest, ResponseHead};

@@ -1,0 +1,88 @@
+//! A conversation with an agent: prompts in, runs out.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::driver::Driver;
+use super::runner::Parts;
+use super::{Host, Prompt, Run};
+use crate::agent::{Input, InputError, Session, Status};
+use crate::error::{Error, ErrorKind};
+use crate::model::Message;
+
+/// A conversation with an agent. At most one run works on it at a time.
+pub struct Conversation<H> {
+    host: H,
+    parts: Arc<Parts>,
+    driver: Arc<Driver>,
+}
+
+impl<H: Host> Conversation<H> {
+    pub(super) fn new(host: H, parts: Arc<Parts>, session: Session) -> Self {
+        let driver = Arc::new(Driver::new(&host, session));
+        Self { host, parts, driver }
+    }
+
+    /// Starts a run with this prompt. Nothing happens until the run is read.
+    ///
+    /// # Errors
+    ///
+    /// `busy` while another run is active or not yet read to its end; `invalid-input` when the prompt is empty.
+    pub fn send(&self, prompt: impl Into<Prompt>) -> Result<Run<H>, Error> {
+        let Prompt(content) = prompt.into();
+        let number = self.driver.attach().ok_or_else(busy)?;
+        if let Err(refused) = self.driver.input(Input::Prompt(content)) {
+            self.driver.detach();
+            return Err(refused.into());
+        }
+        Ok(self.run(number))
+    }
+
+    /// Goes on with the run that was active when the conversation was saved or its run detached; `None` when there is
+    /// none, or when it is already being read.
+    pub fn resume(&self) -> Option<Run<H>> {
+        if self.status() == Status::Idle {
+            return None;
+        }
+        Some(self.run(self.driver.attach()?))
+    }
+
+    /// The whole conversation as JSON text. Can be taken at any moment, also in the middle of a run, and restored in
+    /// another process with [`Runner::restore`](super::Runner::restore).
+    pub fn snapshot(&self) -> String {
+        self.driver.session(Session::snapshot)
+    }
+
+    /// The messages so far, oldest first.
+    pub fn history(&self) -> Vec<Arc<Message>> {
+        self.driver.session(|session| session.history().to_vec())
+    }
+
+    /// What the conversation is doing.
+    pub fn status(&self) -> Status {
+        self.driver.session(Session::status)
+    }
+
+    fn run(&self, number: u64) -> Run<H> {
+        Run::new(self.host.clone(), self.parts.clone(), self.driver.clone(), number)
+    }
+}
+
+impl<H> fmt::Debug for Conversation<H> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Conversation").finish_non_exhaustive()
+    }
+}
+
+impl From<InputError> for Error {
+    fn from(refused: InputError) -> Self {
+        Self::new(refused.kind(), refused.to_string())
+    }
+}
+
+fn busy() -> Error {
+    Error::new(
+        ErrorKind::Busy,
+        "a run of this conversation is not finished: read it to its end, drop it, or use its controls to steer it",
+    )
+}

@@ -1,0 +1,402 @@
+//! The shared state of a conversation at work: its session, the tasks started for it, and what came back.
+//!
+//! Nothing of the caller's is ever called, polled or dropped while the lock is held: what a change of state has to call is
+//! gathered in an [`Aftermath`] and called after the lock is released. So a tool may abort its own run, and a listener may
+//! snapshot the conversation it belongs to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::{BoxFuture, CancelToken, Host};
+use crate::agent::{Effect, Event, HookId, Input, InputError, ModelCallId, Session, Status, TimerId};
+use crate::model::{CallId, EncodedCache};
+use crate::time::Millis;
+
+/// The most inputs that tools may have posted and the run has not read. A tool that reports more often than its reader
+/// reads loses the oldest reports, since the newest tell where it stands.
+const MAX_POSTED_INPUTS: usize = 256;
+
+/// Names a task, so that the effect that cancels it finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TaskKey {
+    Model(ModelCallId),
+    Tool(CallId),
+    Validation(CallId),
+    Hook(HookId),
+    Approval(CallId),
+    Checkpoints,
+}
+
+pub(super) type Task = BoxFuture<'static, ()>;
+
+pub(super) struct Driver {
+    clock: Box<dyn Clock>,
+    state: Mutex<State>,
+}
+
+/// What one look at the state gave a run to do.
+pub(super) struct Progress {
+    /// Effects to start.
+    pub(super) effects: Vec<Effect>,
+    /// What happened since the last look.
+    pub(super) events: Vec<Event>,
+    /// Whether a timer or a task's input was handled, so that tasks may be able to go on.
+    pub(super) handled: bool,
+    /// Whether the run has ended and everything it started is over.
+    pub(super) over: bool,
+    /// When the next timer is due.
+    pub(super) deadline: Option<Millis>,
+}
+
+impl Driver {
+    pub(super) fn new<H: Host>(host: &H, session: Session) -> Self {
+        let driver = Self {
+            clock: Box::new(HostClock(host.clone())),
+            state: Mutex::new(State {
+                session,
+                cache: EncodedCache::default(),
+                posted: VecDeque::new(),
+                tasks: BTreeMap::new(),
+                next_task: 0,
+                timers: BTreeMap::new(),
+                effects: VecDeque::new(),
+                checkpoints: Vec::new(),
+                events: Vec::new(),
+                waker: None,
+                run: 0,
+                attached: false,
+            }),
+        };
+        // A restored session has effects to hand out before its first input.
+        driver.change(State::settle);
+        driver
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// Reads the session.
+    pub(super) fn session<T>(&self, read: impl FnOnce(&Session) -> T) -> T {
+        read(&self.lock().session)
+    }
+
+    /// Encodes or does other pure work with the cache of encoded turns.
+    pub(super) fn with_cache<T>(&self, work: impl FnOnce(&mut EncodedCache) -> T) -> T {
+        work(&mut self.lock().cache)
+    }
+
+    /// Gives the session an input and takes the consequences at once.
+    pub(super) fn input(&self, input: Input) -> Result<(), InputError> {
+        let now = self.now();
+        self.change(|state, aftermath| {
+            let outcome = state.session.handle(now, input);
+            state.settle(aftermath);
+            aftermath.waker = state.waker.take();
+            outcome
+        })
+    }
+
+    /// Like [`input`](Self::input), for the controls of one run only.
+    pub(super) fn input_of_run(&self, run: u64, input: Input) -> Result<(), InputError> {
+        if self.lock().run != run {
+            return Err(InputError::Idle);
+        }
+        self.input(input)
+    }
+
+    /// Leaves an input for the run to handle at its next turn.
+    pub(super) fn post(&self, input: Input) {
+        self.change(|state, aftermath| {
+            if state.posted.len() >= MAX_POSTED_INPUTS {
+                let oldest = state.posted.iter().position(|input| matches!(input, Input::ToolProgress { .. }));
+                oldest.and_then(|oldest| state.posted.remove(oldest));
+            }
+            state.posted.push_back(input);
+            aftermath.waker = state.waker.take();
+        });
+    }
+
+    /// Binds a run to the conversation: `None` while another one is bound.
+    pub(super) fn attach(&self) -> Option<u64> {
+        let mut state = self.lock();
+        if state.attached {
+            return None;
+        }
+        state.attached = true;
+        state.run += 1;
+        Some(state.run)
+    }
+
+    /// Unbinds the run, leaving its tasks where they are.
+    pub(super) fn detach(&self) {
+        let mut state = self.lock();
+        state.attached = false;
+        state.waker = None;
+    }
+
+    /// Starts a task. Its future is first polled at the next turn of the run.
+    pub(super) fn start(&self, key: TaskKey, cancel: CancelToken, future: Task) {
+        self.change(|state, _| {
+            let number = state.next_task;
+            state.next_task += 1;
+            state.tasks.insert(number, Entry { key, cancel, future: Some(future) });
+        });
+    }
+
+    /// Takes the checkpoints that wait to be saved, and the snapshot that covers all of them.
+    pub(super) fn take_checkpoints(&self) -> Option<(Vec<u64>, String)> {
+        let mut state = self.lock();
+        let waiting = std::mem::take(&mut state.checkpoints);
+        (!waiting.is_empty()).then(|| (waiting, state.session.snapshot()))
+    }
+
+    /// Whether a task of this name is at work.
+    pub(super) fn is_running(&self, key: &TaskKey) -> bool {
+        self.lock().tasks.values().any(|entry| entry.key == *key)
+    }
+
+    /// Polls every task once, in the order in which they were started.
+    pub(super) fn poll_tasks(&self, context: &mut Context<'_>) {
+        let mut from = Bound::Unbounded;
+        loop {
+            let taken = {
+                let mut state = self.lock();
+                state
+                    .tasks
+                    .range_mut((from, Bound::Unbounded))
+                    .find_map(|(number, entry)| Some((*number, entry.future.take()?)))
+            };
+            let Some((number, mut future)) = taken else { return };
+            let finished = future.as_mut().poll(context).is_ready();
+            let mut state = self.lock();
+            if finished {
+                let entry = state.tasks.remove(&number);
+                drop(state);
+                drop(entry);
+            } else if let Some(entry) = state.tasks.get_mut(&number) {
+                entry.future = Some(future);
+            } else {
+                // It was cancelled while it was polled.
+                drop(state);
+                drop(future);
+            }
+            from = Bound::Excluded(number);
+        }
+    }
+
+    /// Handles what arrived, then the timers that are due, and collects what follows from it.
+    ///
+    /// The order matters after a sleep of the machine: data that arrived meanwhile moves the deadlines that it meets. When
+    /// nothing is left to do, the waker is called as soon as something is.
+    pub(super) fn advance(&self, waker: &Waker) -> Progress {
+        let now = self.now();
+        self.change(|state, aftermath| {
+            let mut handled = false;
+            while let Some(input) = state.posted.pop_front() {
+                // An input that nobody waits for any more, such as a late result, is dropped by the session.
+                let _unexpected = state.session.handle(now, input);
+                handled = true;
+            }
+            state.settle(aftermath);
+            while let Some(timer) = state.due_timer(now) {
+                state.timers.remove(&timer);
+                let _unexpected = state.session.handle(now, Input::Timer { timer });
+                state.settle(aftermath);
+                handled = true;
+            }
+            let idle = state.session.status() == Status::Idle;
+            let effects: Vec<_> = state.effects.drain(..).collect();
+            let events = std::mem::take(&mut state.events);
+            let pending = !handled && effects.is_empty() && events.is_empty();
+            state.waker = pending.then(|| waker.clone());
+            Progress {
+                effects,
+                events,
+                handled,
+                over: idle && state.tasks.is_empty() && state.checkpoints.is_empty() && state.posted.is_empty(),
+                deadline: state.timers.values().min().copied(),
+            }
+        })
+    }
+
+    /// Forgets events that nobody will read.
+    pub(super) fn discard_events(&self) {
+        self.change(|state, _| state.events.clear());
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State, &mut Aftermath) -> T) -> T {
+        let mut aftermath = Aftermath::default();
+        let outcome = change(&mut self.lock(), &mut aftermath);
+        aftermath.take_effect();
+        outcome
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No foreign code runs while the lock is held, so a poisoned state is still a consistent one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+/// What has to be called once the lock is released.
+#[derive(Default)]
+struct Aftermath {
+    cancelled: Vec<CancelToken>,
+    dropped: Vec<Entry>,
+    waker: Option<Waker>,
+}
+
+impl Aftermath {
+    fn take_effect(self) {
+        for token in self.cancelled {
+            token.cancel();
+        }
+        drop(self.dropped);
+        if let Some(waker) = self.waker {
+            waker.wake();
+        }
+    }
+}
+
+struct State {
+    session: Session,
+    cache: EncodedCache,
+    /// Inputs of tasks and tools that the run has not handled.
+    posted: VecDeque<Input>,
+    tasks: BTreeMap<u64, Entry>,
+    next_task: u64,
+    timers: BTreeMap<TimerId, Millis>,
+    /// Effects that wait for the run to start them.
+    effects: VecDeque<Effect>,
+    /// Checkpoints that wait for the task that saves them.
+    checkpoints: Vec<u64>,
+    events: Vec<Event>,
+    waker: Option<Waker>,
+    /// Grows by one with each run, so that controls of an older run reach nothing.
+    run: u64,
+    attached: bool,
+}
+
+struct Entry {
+    key: TaskKey,
+    cancel: CancelToken,
+    /// Taken while it is polled.
+    future: Option<Task>,
+}
+
+impl State {
+    /// Takes everything the session has to say. What stops something takes effect at once; what starts something waits
+    /// for the run.
+    fn settle(&mut self, aftermath: &mut Aftermath) {
+        while let Some(effect) = self.session.poll_effect() {
+            match effect {
+                Effect::CancelModel { call } => self.cancel_model(call, aftermath),
+                Effect::CancelTool { call_id } => self.cancel_tool(&call_id, aftermath),
+                Effect::SetTimer { timer, at } => {
+                    self.timers.insert(timer, at);
+                }
+                Effect::ClearTimer { timer } => {
+                    self.timers.remove(&timer);
+                }
+                Effect::Checkpoint { seq } => {
+                    self.checkpoints.push(seq);
+                    self.effects.push_back(Effect::Checkpoint { seq });
+                }
+                starting => self.effects.push_back(starting),
+            }
+        }
+        while let Some(event) = self.session.poll_event() {
+            self.events.push(event);
+        }
+        if self.session.status() == Status::Idle {
+            self.stop_everything(aftermath);
+        }
+    }
+
+    fn cancel_model(&mut self, call: ModelCallId, aftermath: &mut Aftermath) {
+        self.effects.retain(|effect| !matches!(effect, Effect::CallModel { call: waiting, .. } if *waiting == call));
+        let key = TaskKey::Model(call);
+        for (_, entry) in self.tasks.extract_if(.., |_, entry| entry.key == key) {
+            aftermath.cancelled.push(entry.cancel.clone());
+            aftermath.dropped.push(entry);
+        }
+    }
+
+    /// A tool keeps running after its token fired, since what it does to stop in good order is its own business.
+    fn cancel_tool(&mut self, call_id: &CallId, aftermath: &mut Aftermath) {
+        self.effects
+            .retain(|effect| !matches!(effect, Effect::CallTool { call_id: waiting, .. } if waiting == call_id));
+        let key = TaskKey::Tool(call_id.clone());
+        let running = self.tasks.values().filter(|entry| entry.key == key);
+        aftermath.cancelled.extend(running.map(|entry| entry.cancel.clone()));
+    }
+
+    /// After the end of a run only its checkpoints are still of interest.
+    fn stop_everything(&mut self, aftermath: &mut Aftermath) {
+        self.timers.clear();
+        self.effects.retain(|effect| matches!(effect, Effect::Checkpoint { .. }));
+        for (_, entry) in self.tasks.extract_if(.., |_, entry| entry.key != TaskKey::Checkpoints) {
+            aftermath.cancelled.push(entry.cancel.clone());
+            aftermath.dropped.push(entry);
+        }
+    }
+
+    fn due_timer(&self, now: Millis) -> Option<TimerId> {
+        let due = self.timers.iter().filter(|(_, at)| **at <= now);
+        due.min_by_key(|(_, at)| **at).map(|(timer, _)| *timer)
+    }
+}
+
+/// The host's clock without the host's type, so that the driver is compiled once.
+trait Clock: super::MaybeSend + super::MaybeSync {
+    fn now(&self) -> Millis;
+}
+
+struct HostClock<H>(H);
+
+impl<H: Host> Clock for HostClock<H> {
+    fn now(&self) -> Millis {
+        self.0.now()
+    }
+}
+
+/// A task's way to its session.
+#[derive(Clone)]
+pub(super) struct Port(std::sync::Weak<Driver>);
+
+impl Port {
+    pub(super) fn new(driver: &Arc<Driver>) -> Self {
+        Self(Arc::downgrade(driver))
+    }
+
+    /// Hands over the task's last input.
+    pub(super) fn finish(&self, input: Input) {
+        if let Some(driver) = self.0.upgrade() {
+            driver.post(input);
+        }
+    }
+
+    /// Hands over an input and waits until the run has handled it and its reader wants more.
+    pub(super) async fn send(&self, input: Input) {
+        self.finish(input);
+        let mut handed_over = false;
+        std::future::poll_fn(|_| {
+            // No waker is needed: a run polls its tasks again after every input that it handles.
+            if std::mem::replace(&mut handed_over, true) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    pub(super) fn driver(&self) -> std::sync::Weak<Driver> {
+        self.0.clone()
+    }
+}

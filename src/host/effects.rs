@@ -1,0 +1,152 @@
+//! Starts what a session asks for.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use super::driver::{Driver, Port, TaskKey};
+use super::runner::Parts;
+use super::{ApprovalRequest, CancelToken, Host, Tool, ToolContext, model_call};
+use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ToolDefinition, ToolOutput};
+use crate::error::{Error, ErrorKind};
+use crate::json::RawJson;
+use crate::model::{Access, CallId};
+
+/// Starts one effect as a task of the driver.
+pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts>, driver: &Arc<Driver>, effect: Effect) {
+    let cancel = CancelToken::new();
+    let port = Port::new(driver);
+    match effect {
+        Effect::CallModel { call, request } => {
+            let key = TaskKey::Model(call);
+            match &request.model.access {
+                Access::Function(name) => {
+                    let model = parts.models.get(&**name).cloned();
+                    let task = model_call::call_function(model, call, request, cancel.clone(), port);
+                    driver.start(key, cancel, Box::pin(task));
+                }
+                Access::Http { .. } => {
+                    let task = model_call::call_http(host.clone(), parts.credentials.clone(), call, request, port);
+                    driver.start(key, cancel, Box::pin(task));
+                }
+            }
+        }
+        Effect::ValidateInput { call_id, tool, input } => {
+            let task = validate(parts.tools.get(&tool.name).cloned(), call_id.clone(), input, port);
+            driver.start(TaskKey::Validation(call_id), cancel, Box::pin(task));
+        }
+        Effect::CallTool { call_id, tool, input } => {
+            // The caller's own client performs it and answers through the run's controls.
+            if !tool.client_side {
+                let function = parts.tools.get(&tool.name).cloned();
+                let task = call_tool(function, tool, call_id.clone(), input, cancel.clone(), port);
+                driver.start(TaskKey::Tool(call_id), cancel, Box::pin(task));
+            }
+        }
+        Effect::AskHook { hook, question } => {
+            let task = ask_hook(parts.clone(), hook, question, cancel.clone(), port);
+            driver.start(TaskKey::Hook(hook), cancel, Box::pin(task));
+        }
+        Effect::AskApproval { call_id, tool, input } => {
+            // Without an approver a person answers through the run's controls.
+            if parts.approver.is_some() {
+                let request = ApprovalRequest { call_id: call_id.clone(), tool, input };
+                let task = ask_approval(parts.clone(), request, cancel.clone(), port);
+                driver.start(TaskKey::Approval(call_id), cancel, Box::pin(task));
+            }
+        }
+        Effect::Checkpoint { .. } => {
+            if !driver.is_running(&TaskKey::Checkpoints) {
+                driver.start(TaskKey::Checkpoints, cancel, Box::pin(save_checkpoints(parts.clone(), port)));
+            }
+        }
+        // The driver performs these itself, at once.
+        Effect::CancelModel { .. }
+        | Effect::CancelTool { .. }
+        | Effect::SetTimer { .. }
+        | Effect::ClearTimer { .. } => {}
+    }
+}
+
+async fn call_tool(
+    function: Option<Arc<dyn Tool>>,
+    tool: Arc<ToolDefinition>,
+    call_id: CallId,
+    input: RawJson,
+    cancel: CancelToken,
+    port: Port,
+) {
+    let context = ToolContext::new(call_id.clone(), cancel, port.driver());
+    let output = match function {
+        Some(function) => match no_panic(async move { function.execute(input, context).await }).await {
+            Ok(Ok(output)) => output,
+            Ok(Err(message)) => ToolOutput::error(message),
+            Err(panic) => ToolOutput::error(format!("the tool failed inside: {panic}")),
+        },
+        None => ToolOutput::error(format!("the tool \"{}\" has no function here, so it cannot run", tool.name)),
+    };
+    port.finish(Input::ToolEnded { call_id, output });
+}
+
+async fn validate(function: Option<Arc<dyn Tool>>, call_id: CallId, input: RawJson, port: Port) {
+    let outcome = match function {
+        Some(function) => match no_panic(async move { function.validate(input).await }).await {
+            Ok(outcome) => outcome,
+            Err(panic) => Err(format!("the input could not be checked: {panic}")),
+        },
+        None => Ok(None),
+    };
+    port.finish(Input::InputValidated { call_id, outcome });
+}
+
+async fn ask_hook(parts: Arc<Parts>, hook: HookId, question: HookQuestion, cancel: CancelToken, port: Port) {
+    let reply = match &parts.hooks {
+        Some(hooks) => match no_panic(async { hooks.answer(question, cancel).await }).await {
+            Ok(reply) => reply,
+            Err(panic) => Err(panic),
+        },
+        None => Err("the agent registers hooks, but none was given to the runner".to_owned()),
+    };
+    port.finish(Input::HookReplied { hook, reply });
+}
+
+async fn ask_approval(parts: Arc<Parts>, request: ApprovalRequest, cancel: CancelToken, port: Port) {
+    let Some(approver) = &parts.approver else { return };
+    let call_id = request.call_id.clone();
+    let decision = match no_panic(async { approver.decide(request, cancel).await }).await {
+        Ok(decision) => decision,
+        Err(panic) => Approval::Deny { reason: Some(panic) },
+    };
+    port.finish(Input::Approval { call_id, decision });
+}
+
+/// Saves until nothing waits. Checkpoints that come in during a save share the next one.
+async fn save_checkpoints(parts: Arc<Parts>, port: Port) {
+    while let Some((waiting, snapshot)) = port.driver().upgrade().and_then(|driver| driver.take_checkpoints()) {
+        let outcome = match &parts.store {
+            Some(store) => match no_panic(async { store.save(snapshot).await }).await {
+                Ok(outcome) => outcome,
+                Err(panic) => Err(Error::new(ErrorKind::Storage, panic)),
+            },
+            None => {
+                Err(Error::new(ErrorKind::Storage, "the agent says it has a store, but none was given to the runner"))
+            }
+        };
+        for seq in waiting {
+            port.finish(match &outcome {
+                Ok(()) => Input::CheckpointSaved { seq },
+                Err(error) => Input::CheckpointFailed { seq, error: error.clone() },
+            });
+        }
+    }
+}
+
+/// Turns a panic of the caller's code into its message, where panics unwind.
+async fn no_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| {
+        let message = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        message.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())
+    })
+}

@@ -1,0 +1,184 @@
+//! One attempt of a model call, from request to last event.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::StreamExt;
+
+use super::driver::Port;
+use super::{Body, CancelToken, CredentialSource, FunctionModel, Host};
+use crate::agent::{Input, ModelCallId};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Access, Credentials, ModelEvent, ModelRequest};
+
+/// The most events of a function model that are handed over at once, so that a stream that is always ready does not keep
+/// its reader waiting.
+const MAX_BATCH: usize = 256;
+
+/// Calls a model over HTTP with its wire protocol.
+pub(super) async fn call_http<H: Host>(
+    host: H,
+    credentials: Option<Arc<dyn CredentialSource>>,
+    call: ModelCallId,
+    request: Arc<ModelRequest>,
+    port: Port,
+) {
+    let outcome = answer_over_http(&host, credentials, call, &request, &port).await;
+    port.finish(Input::ModelEnded { call, outcome });
+}
+
+async fn answer_over_http<H: Host>(
+    host: &H,
+    credentials: Option<Arc<dyn CredentialSource>>,
+    call: ModelCallId,
+    request: &ModelRequest,
+    port: &Port,
+) -> Result<(), Error> {
+    let Access::Http { wire, .. } = &request.model.access else {
+        return Err(Error::new(ErrorKind::Internal, "this model is not called over HTTP"));
+    };
+    let driver = port.driver().upgrade().ok_or_else(|| Error::new(ErrorKind::Aborted, "the conversation is gone"))?;
+    let mut message = driver.with_cache(|cache| wire.encode(request, cache))?;
+    drop(driver);
+    let credentials = match credentials {
+        Some(source) => source.credentials(&request.model).await?,
+        None => Credentials::None,
+    };
+    wire.authorize(&mut message, &credentials, host.now())?;
+    drop(credentials);
+    let address = origin(&message.url).to_owned();
+    let (head, mut body) = host.fetch(message).await.map_err(|error| unreachable(request, &address, &error))?;
+
+    let mut decoder = wire.decoder(request, &head);
+    loop {
+        let chunk = body.next().await;
+        let mut events = Vec::new();
+        match &chunk {
+            Ok(Some(bytes)) => decoder.push(bytes, &mut events),
+            Ok(None) => decoder.finish(&mut events),
+            // The status already tells that the call failed, and it tells more than the broken connection does.
+            Err(_) if head.status >= 400 => decoder.finish(&mut events),
+            Err(error) => return Err(cut(request, &address, error)),
+        }
+        // Servers may hold the connection open after the last event; the answer does not wait for them.
+        let complete = is_complete(&events) || !matches!(chunk, Ok(Some(_)));
+        // A chunk without events is handed over too: it shows that the model is alive.
+        port.send(Input::ModelEvents { call, events }).await;
+        if complete {
+            return Ok(());
+        }
+    }
+}
+
+/// Calls a model that is a function.
+pub(super) async fn call_function(
+    model: Option<Arc<dyn FunctionModel>>,
+    call: ModelCallId,
+    request: Arc<ModelRequest>,
+    cancel: CancelToken,
+    port: Port,
+) {
+    let outcome = answer_of_function(model, call, request, cancel, &port).await;
+    port.finish(Input::ModelEnded { call, outcome });
+}
+
+async fn answer_of_function(
+    model: Option<Arc<dyn FunctionModel>>,
+    call: ModelCallId,
+    request: Arc<ModelRequest>,
+    cancel: CancelToken,
+    port: &Port,
+) -> Result<(), Error> {
+    let Some(model) = model else {
+        let message =
+            format!("the model \"{}\" is a function, but none of this name was given to the runner", request.model.id);
+        return Err(Error::new(ErrorKind::InvalidInput, message));
+    };
+    let mut answer = model.call(request, cancel);
+    loop {
+        let mut events = Vec::new();
+        let mut ended = None;
+        std::future::poll_fn(|context| {
+            while events.len() < MAX_BATCH {
+                match answer.poll_next_unpin(context) {
+                    Poll::Ready(Some(Ok(event))) => {
+                        events.push(event);
+                        if is_complete(&events) {
+                            ended = Some(Ok(()));
+                            break;
+                        }
+                    }
+                    Poll::Ready(Some(Err(error))) => {
+                        ended = Some(Err(error));
+                        break;
+                    }
+                    Poll::Ready(None) => {
+                        let message = "the model's function ended its answer without a stop event";
+                        ended = Some(Err(Error::new(ErrorKind::StreamTruncated, message)));
+                        break;
+                    }
+                    Poll::Pending if events.is_empty() => return Poll::Pending,
+                    Poll::Pending => break,
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        if !events.is_empty() {
+            port.send(Input::ModelEvents { call, events }).await;
+        }
+        if let Some(outcome) = ended {
+            return outcome;
+        }
+    }
+}
+
+fn is_complete(events: &[ModelEvent]) -> bool {
+    matches!(events.last(), Some(ModelEvent::Stop { .. } | ModelEvent::Failed(_)))
+}
+
+fn unreachable(request: &ModelRequest, address: &str, error: &Error) -> Error {
+    if error.kind() != ErrorKind::Network {
+        return error.clone();
+    }
+    let model = &request.model.id;
+    Error::new(
+        ErrorKind::Network,
+        format!("the model \"{model}\" at {address} could not be reached: {}", error.message()),
+    )
+}
+
+fn cut(request: &ModelRequest, address: &str, error: &Error) -> Error {
+    let model = &request.model.id;
+    let message = format!("the answer of \"{model}\" at {address} broke off in the middle: {}", error.message());
+    Error::new(ErrorKind::StreamTruncated, message)
+}
+
+/// Scheme, host and port of an address: what may be shown, since paths and queries can hold keys.
+fn origin(url: &str) -> &str {
+    let authority = url.find("://").map_or(0, |colon| colon + 3);
+    let rest = url.get(authority..).unwrap_or_default();
+    let end = rest.find(['/', '?', '#']).map_or(url.len(), |slash| authority + slash);
+    match rest.get(..end - authority).and_then(|host| host.rfind('@')) {
+        Some(at) => url.get(authority + at + 1..end).unwrap_or_default(),
+        None => url.get(..end).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin;
+
+    #[test]
+    fn an_origin_has_no_path_no_query_and_no_password() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/v1/chat?key=secret", "http://127.0.0.1:8080"),
+            ("https://example.com", "https://example.com"),
+            ("https://example.com?key=secret", "https://example.com"),
+            ("https://user:secret@example.com/v1", "example.com"),
+            ("", ""),
+        ] {
+            assert_eq!(origin(url), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! One prompt being worked on.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+
+use super::driver::Driver;
+use super::runner::Parts;
+use super::{BoxFuture, Host, RunControl, effects};
+use crate::agent::{EndReason, Event, EventKind, Input};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Body, Message, Part, Usage};
+use crate::time::Millis;
+
+/// One prompt being worked on, driven by whoever reads it.
+///
+/// Reading with [`next`](Self::next) is what makes the run go on: it starts what the conversation asks for, waits for it,
+/// and gives back the events in batches. Nothing runs in the background, so a reader that stops reading pauses the
+/// network too. Dropping the run aborts it: requests are closed, tools are told and dropped, and the conversation is ready
+/// for the next prompt.
+pub struct Run<H: Host> {
+    host: H,
+    parts: Arc<Parts>,
+    driver: Arc<Driver>,
+    number: u64,
+    /// When the sleep ends, which may be before the next timer: timers that move away do not cost a new sleep.
+    sleep: Option<(Millis, BoxFuture<'static, ()>)>,
+    over: bool,
+}
+
+/// The outcome of a whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The text of the last assistant message.
+    pub text: String,
+    /// Why the run ended.
+    pub reason: EndReason,
+    /// Tokens of the run.
+    pub usage: Usage,
+}
+
+impl<H: Host> Run<H> {
+    pub(super) fn new(host: H, parts: Arc<Parts>, driver: Arc<Driver>, number: u64) -> Self {
+        Self { host, parts, driver, number, sleep: None, over: false }
+    }
+
+    /// The events of the next thing that happens, such as a chunk from the network; `None` after the end of the run.
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Vec<Event>> {
+        std::future::poll_fn(|context| self.poll_events(context)).await
+    }
+
+    /// Reads the run to its end.
+    ///
+    /// # Errors
+    ///
+    /// What ended the run, when that was an error; `aborted` when it was stopped.
+    pub async fn answer(mut self) -> Result<Answer, Error> {
+        let mut last_message: Option<Arc<Message>> = None;
+        let mut end = None;
+        while let Some(events) = self.next().await {
+            for event in events {
+                match event.kind {
+                    EventKind::StepEnd { message, .. } => last_message = Some(message),
+                    EventKind::RunEnd(run_end) => end = Some(run_end),
+                    _ => {}
+                }
+            }
+        }
+        let end = end.ok_or_else(|| Error::new(ErrorKind::Internal, "the run ended without an end event"))?;
+        match end.error {
+            Some(error) => Err(error),
+            None => {
+                let text = last_message.map(|message| text_of(&message)).unwrap_or_default();
+                Ok(Answer { text, reason: end.reason, usage: end.usage })
+            }
+        }
+    }
+
+    /// Controls of this run, to keep beside it.
+    pub fn control(&self) -> RunControl {
+        RunControl::new(self.driver.clone(), self.number)
+    }
+
+    /// Stops reading without stopping the run: what is at work pauses, and
+    /// [`Conversation::resume`](super::Conversation::resume) goes on with it.
+    pub fn detach(mut self) {
+        self.over = true;
+        self.driver.detach();
+    }
+
+    /// [`next`](Self::next) for callers that poll by hand.
+    pub fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<Event>>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        loop {
+            self.driver.poll_tasks(context);
+            let progress = self.driver.advance(context.waker());
+            let started = !progress.effects.is_empty();
+            for effect in progress.effects {
+                effects::start(&self.host, &self.parts, &self.driver, effect);
+            }
+            if !progress.events.is_empty() {
+                return Poll::Ready(Some(progress.events));
+            }
+            if started || progress.handled {
+                continue;
+            }
+            if progress.over {
+                self.over = true;
+                self.sleep = None;
+                self.driver.detach();
+                return Poll::Ready(None);
+            }
+            if self.poll_sleep(progress.deadline, context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Ready when a timer may be due.
+    fn poll_sleep(&mut self, deadline: Option<Millis>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = deadline else {
+            self.sleep = None;
+            return Poll::Pending;
+        };
+        let (_, sleep) = match self.sleep.take() {
+            Some((until, sleep)) if until <= deadline => self.sleep.insert((until, sleep)),
+            _ => {
+                let sleep = self.host.sleep(deadline.since(self.host.now()));
+                self.sleep.insert((deadline, Box::pin(sleep)))
+            }
+        };
+        let slept = sleep.as_mut().poll(context);
+        if slept.is_ready() {
+            self.sleep = None;
+        }
+        slept
+    }
+}
+
+/// The batches of [`Run::next`].
+impl<H: Host> Stream for Run<H>
+where
+    Self: Unpin,
+{
+    type Item = Vec<Event>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_events(context)
+    }
+}
+
+impl<H: Host> Drop for Run<H> {
+    fn drop(&mut self) {
+        if !self.over {
+            let _idle = self.driver.input(Input::Abort { reason: Some("the run was dropped".to_owned()) });
+            self.driver.discard_events();
+            self.driver.detach();
+        }
+    }
+}
+
+impl<H: Host> fmt::Debug for Run<H> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Run").field("over", &self.over).finish_non_exhaustive()
+    }
+}
+
+fn text_of(message: &Message) -> String {
+    let Body::Assistant(assistant) = &message.body else { return String::new() };
+    let texts = assistant.content.iter().filter_map(|part| match part {
+        Part::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}

@@ -1,0 +1,170 @@
+//! An agent bound to a platform: its definition and the functions behind it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::{
+    Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, MaybeSend, MaybeSync,
+    Prompt, Store, Tool, ToolContext,
+};
+use crate::agent::{self, Agent, Session, ToolDefinition, ToolOutput};
+use crate::error::{Error, ErrorKind};
+
+/// An agent that can work: a definition, the functions behind it, and the platform they run on.
+///
+/// Cheap to clone; a clone can be changed without changing the original. Holds no conversation of its own:
+/// [`conversation`](Self::conversation) starts one, and any number of them can be at work at once.
+pub struct Runner<H> {
+    host: H,
+    agent: Arc<Agent>,
+    parts: Arc<Parts>,
+}
+
+impl<H: Host> Runner<H> {
+    /// The agent of this definition, without functions yet.
+    pub fn new(host: H, agent: Agent) -> Self {
+        Self { host, agent: Arc::new(agent), parts: Arc::default() }
+    }
+
+    /// Sets the system prompt.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
+        Arc::make_mut(&mut self.agent).instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets where the keys of model calls come from. Without it, requests carry none.
+    #[must_use]
+    pub fn credentials(mut self, source: impl CredentialSource) -> Self {
+        Arc::make_mut(&mut self.parts).credentials = Some(Arc::new(source));
+        self
+    }
+
+    /// Adds a tool that is a function of its input, read into any type that serde reads. What it returns is told to the
+    /// model: text, JSON or a [`ToolOutput`]; an error becomes a failed result.
+    #[must_use]
+    pub fn tool<F, I, Running, Output, Failure>(self, definition: ToolDefinition, function: F) -> Self
+    where
+        F: Fn(I, ToolContext) -> Running + MaybeSend + MaybeSync + 'static,
+        I: DeserializeOwned + 'static,
+        Running: Future<Output = Result<Output, Failure>> + MaybeSend + 'static,
+        Output: Into<ToolOutput>,
+        Failure: fmt::Display,
+    {
+        self.tools([(definition, Arc::new(FunctionTool::new(function)) as Arc<dyn Tool>)])
+    }
+
+    /// Adds tools that are objects, such as those of MCP servers. A tool replaces an earlier one of the same name.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = (ToolDefinition, Arc<dyn Tool>)>) -> Self {
+        let definitions = &mut Arc::make_mut(&mut self.agent).tools;
+        let functions = &mut Arc::make_mut(&mut self.parts).tools;
+        for (definition, tool) in tools {
+            definitions.retain(|earlier| earlier.name != definition.name);
+            functions.insert(definition.name.clone(), tool);
+            definitions.push(Arc::new(definition));
+        }
+        self
+    }
+
+    /// Adds the function behind a model whose access is [`Access::Function`](crate::model::Access::Function) of this name.
+    #[must_use]
+    pub fn function_model(mut self, name: impl Into<String>, model: impl FunctionModel) -> Self {
+        Arc::make_mut(&mut self.parts).models.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// Sets the function that answers hooks, and which hooks it is asked for.
+    #[must_use]
+    pub fn hooks(mut self, registered: agent::Hooks, hooks: impl Hooks) -> Self {
+        Arc::make_mut(&mut self.agent).hooks = registered;
+        Arc::make_mut(&mut self.parts).hooks = Some(Arc::new(hooks));
+        self
+    }
+
+    /// Sets the function that decides about tools that need an approval.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        Arc::make_mut(&mut self.parts).approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Sets where checkpoints are kept. A store keeps one conversation, so give each conversation a clone of the runner
+    /// with its own.
+    #[must_use]
+    pub fn store(mut self, store: impl Store) -> Self {
+        Arc::make_mut(&mut self.agent).has_store = true;
+        Arc::make_mut(&mut self.parts).store = Some(Arc::new(store));
+        self
+    }
+
+    /// The definition, to read or change.
+    pub fn agent_mut(&mut self) -> &mut Agent {
+        Arc::make_mut(&mut self.agent)
+    }
+
+    /// The definition.
+    pub fn agent(&self) -> &Arc<Agent> {
+        &self.agent
+    }
+
+    /// Starts an empty conversation.
+    ///
+    /// # Errors
+    ///
+    /// `internal` when the platform has no source of randomness.
+    pub fn conversation(&self) -> Result<Conversation<H>, Error> {
+        // The lower half of the random bytes.
+        let seed = u128::from_le_bytes(self.host.random()?) as u64;
+        let session = Session::new(self.agent.clone(), seed);
+        Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
+    }
+
+    /// Takes up the conversation of a snapshot. What was open when it was saved goes on with
+    /// [`Conversation::resume`].
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when the text is not a snapshot, is damaged, or was written by a newer version.
+    pub fn restore(&self, snapshot: &str) -> Result<Conversation<H>, Error> {
+        let session = Session::restore(snapshot, self.agent.clone(), self.host.now())
+            .map_err(|error| Error::new(ErrorKind::InvalidInput, error.to_string()))?;
+        Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
+    }
+
+    /// Answers one prompt in a conversation of its own.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ended the run, or kept it from starting.
+    pub async fn run(&self, prompt: impl Into<Prompt> + MaybeSend) -> Result<Answer, Error> {
+        self.conversation()?.send(prompt)?.answer().await
+    }
+}
+
+impl<H: Clone> Clone for Runner<H> {
+    fn clone(&self) -> Self {
+        Self { host: self.host.clone(), agent: self.agent.clone(), parts: self.parts.clone() }
+    }
+}
+
+impl<H> fmt::Debug for Runner<H> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Runner").field("agent", &self.agent).finish_non_exhaustive()
+    }
+}
+
+/// The functions of an agent.
+#[derive(Clone, Default)]
+pub(super) struct Parts {
+    pub(super) credentials: Option<Arc<dyn CredentialSource>>,
+    pub(super) tools: BTreeMap<String, Arc<dyn Tool>>,
+    pub(super) models: BTreeMap<String, Arc<dyn FunctionModel>>,
+    pub(super) hooks: Option<Arc<dyn Hooks>>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) store: Option<Arc<dyn Store>>,
+}

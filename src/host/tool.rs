@@ -1,0 +1,120 @@
+//! Tools as functions: what runs when the model calls one.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Weak;
+
+use serde::de::DeserializeOwned;
+
+use super::driver::Driver;
+use super::{BoxFuture, CancelToken, MaybeSend, MaybeSync};
+use crate::agent::{Input, ToolOutput};
+use crate::json::RawJson;
+use crate::model::CallId;
+
+/// The function behind a [`ToolDefinition`](crate::agent::ToolDefinition).
+///
+/// Most tools are closures given to [`Runner::tool`](super::Runner::tool); implement the trait for tools that are found
+/// at run time or that validate their input themselves.
+pub trait Tool: MaybeSend + MaybeSync + 'static {
+    /// Runs the tool with a validated input.
+    ///
+    /// An `Err` is told to the model as a failed result, like an output with `is_error`. When the call is cancelled the
+    /// token of the context fires; the future is dropped when the run ends, whether or not it obeyed.
+    fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>>;
+
+    /// Checks an input that is valid against the JSON Schema: `Ok(None)` takes it as it is, `Ok(Some(..))` runs the tool
+    /// with another one, `Err` is told to the model. Asked only for tools whose definition says `has_validator`.
+    fn validate(&self, _input: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, String>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+/// What a running tool knows of its call.
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    /// The call.
+    pub call_id: CallId,
+    /// Fires when the run is aborted or the tool's time is up.
+    pub cancel: CancelToken,
+    driver: Weak<Driver>,
+}
+
+impl ToolContext {
+    pub(super) fn new(call_id: CallId, cancel: CancelToken, driver: Weak<Driver>) -> Self {
+        Self { call_id, cancel, driver }
+    }
+
+    /// A context outside any run, for calling a tool by hand. What it reports goes nowhere.
+    pub fn detached(call_id: CallId, cancel: CancelToken) -> Self {
+        Self { call_id, cancel, driver: Weak::new() }
+    }
+
+    /// Reports progress: becomes a `tool-progress` event. Ignored after the end of the call.
+    pub fn progress(&self, data: RawJson) {
+        if let Some(driver) = self.driver.upgrade() {
+            driver.post(Input::ToolProgress { call_id: self.call_id.clone(), data });
+        }
+    }
+}
+
+/// A closure as a tool. Its input is read into `I`, so take [`RawJson`] for the bare text.
+pub struct FunctionTool<F, I> {
+    function: F,
+    input: PhantomData<fn(I)>,
+}
+
+impl<F, I> FunctionTool<F, I> {
+    /// The tool that calls this function.
+    pub fn new(function: F) -> Self {
+        Self { function, input: PhantomData }
+    }
+}
+
+impl<F, I> fmt::Debug for FunctionTool<F, I> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("FunctionTool").finish_non_exhaustive()
+    }
+}
+
+impl<F, I, Running, Output, Failure> Tool for FunctionTool<F, I>
+where
+    F: Fn(I, ToolContext) -> Running + MaybeSend + MaybeSync + 'static,
+    I: DeserializeOwned + 'static,
+    Running: Future<Output = Result<Output, Failure>> + MaybeSend + 'static,
+    Output: Into<ToolOutput>,
+    Failure: fmt::Display,
+{
+    fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>> {
+        match input.read() {
+            Ok(input) => {
+                let running = (self.function)(input, context);
+                Box::pin(async { running.await.map(Into::into).map_err(|failure| failure.to_string()) })
+            }
+            Err(error) => {
+                let message = format!("the input does not have the shape this tool takes: {error}");
+                Box::pin(std::future::ready(Err(message)))
+            }
+        }
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+/// The value for the caller, and its JSON text for the model.
+impl From<RawJson> for ToolOutput {
+    fn from(value: RawJson) -> Self {
+        Self { output: Some(value.clone()), ..Self::text(value.as_str()) }
+    }
+}
