@@ -3,6 +3,11 @@
 //! A transport is not a message pipe: it knows which answer belongs to which request, when a request's stream ended, and
 //! why a connection closed. All transports are machines of this contract; the host performs their I/O.
 
+#[cfg(feature = "shim")]
+pub mod shim;
+#[cfg(feature = "shim")]
+pub mod websocket;
+
 pub use crate::jsonrpc::RequestId;
 pub use crate::mcp::protocol::{Era, Revision};
 

@@ -1,0 +1,71 @@
+//! What crablet-shim and its clients have in common: tokens, the handshake proof and the frames of `crablet.v1`.
+//!
+//! # The connection, from the first byte
+//!
+//! 1. The client opens `ws://127.0.0.1:6735/servers/<name>` and offers two subprotocols: [`SUBPROTOCOL`] and the
+//!    proof `crablet.proof.<key-id>.<nonce>.<ms>.<mac>` ([`ClientProof`]). The token itself never travels.
+//! 2. The shim checks peer, path, `Host`, `Origin` and proof in that order, answers with [`SUBPROTOCOL`], and its first
+//!    frame is its own proof over the client's nonce. A client sends nothing before it has checked that.
+//! 3. The client sends an [`Attach`] frame: a new process, or the one it had before.
+//! 4. The shim answers with a [`Hello`] frame, or with a [`FrameKind::Gone`] frame when that process is no more.
+//! 5. Both sides exchange numbered [`FrameKind::Message`] frames, each one JSON-RPC message as the other side wrote it.
+//!    Every frame names the last number its sender has seen; what was not seen is sent again after a reconnect
+//!    ([`Link`]).
+//! 6. When the process ends, its [`Exit`] frame follows its last message. [`FrameKind::End`] from the client stops the
+//!    process; a socket that merely breaks leaves it alive for the grace that the hello named.
+//!
+//! # A frame
+//!
+//! Every frame is one binary WebSocket message:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0 | the kind ([`FrameKind`]) |
+//! | 1–8 | the frame's number, big-endian; 0 when the frame is not numbered |
+//! | 9–16 | the last number that the sender has seen, big-endian |
+//! | 17– | the payload, UTF-8 |
+//!
+//! Numbers start at 1 in each direction and grow by one. A receiver skips frames of a kind it does not know.
+
+mod base64url;
+mod frame;
+mod hello;
+mod link;
+mod proof;
+mod token;
+
+pub use frame::{Frame, FrameKind, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES};
+pub use hello::{Attach, Exit, Hello, ServerEra};
+pub use link::{Link, Receipt, WINDOW_BYTES, WINDOW_FRAMES};
+pub use proof::{ClientProof, MAX_PROOF_AGE, ProofContext, server_proof, verify_server_proof};
+pub use token::Token;
+
+/// The subprotocol that both sides speak after the handshake.
+pub const SUBPROTOCOL: &str = "crablet.v1";
+
+/// The TCP port that the shim listens on unless it is told another.
+pub const DEFAULT_PORT: u16 = 6735;
+
+/// The path of a configured server, percent-encoded: `/servers/<name>`.
+pub fn server_path(server: &str) -> String {
+    let mut path = String::from("/servers/");
+    for byte in server.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::server_path;
+
+    #[test]
+    fn names_are_percent_encoded() {
+        assert_eq!(server_path("files-2.0_x"), "/servers/files-2.0_x");
+        assert_eq!(server_path("a b/\u{e9}"), "/servers/a%20b%2F%C3%A9");
+    }
+}
