@@ -104,6 +104,9 @@ pub struct Policy {
     pub abort_grace: u64,
     /// The most milliseconds of one run; `None` for no limit, the default.
     pub timeout: Option<u64>,
+    /// The most milliseconds a tool hook may take; `None` for no limit, the default. A hook before a call that takes
+    /// longer denies it; one after a call makes its result an error.
+    pub hook_timeout: Option<u64>,
     /// The most milliseconds until the first byte of a model's answer. Default 120 000.
     pub first_byte_timeout: u64,
     /// The most milliseconds between two chunks of a model's answer. Default 120 000.
@@ -120,6 +123,7 @@ impl Default for Policy {
             max_concurrent_tools: 8,
             abort_grace: 0,
             timeout: None,
+            hook_timeout: None,
             first_byte_timeout: 120_000,
             idle_timeout: 120_000,
         }

@@ -152,6 +152,8 @@ pub struct RunEnd {
     pub usage: Usage,
     /// What went wrong, when something did.
     pub error: Option<Error>,
+    /// The text of the last answer since the user spoke; empty when there is none.
+    pub text: String,
 }
 
 /// Why a run ended.

@@ -1,10 +1,24 @@
 //! The conversation machine: inputs in, effects and events out.
 
+mod answer;
+mod call;
+mod context;
+mod conversation;
 mod definition;
 mod effect;
+mod ending;
 mod event;
+mod event_json;
+mod ids;
 mod input;
+mod prepare;
+mod retry;
+mod run;
 mod session;
+mod step;
+mod timers;
+mod tool_set;
+mod tools;
 
 pub use definition::{Agent, Hooks, Policy, ToolDefinition};
 pub use effect::{Effect, HookId, HookQuestion, ModelCallId, TimerId};

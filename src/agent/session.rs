@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 
+use super::conversation::Conversation;
 use super::definition::Agent;
 use super::effect::Effect;
 use super::event::Event;
 use super::input::{Input, InputError};
-use crate::model::Message;
+use super::run::Run;
+use super::tool_set::ToolSet;
+use crate::model::{Content, Message};
 use crate::time::Millis;
 
 /// A conversation with an agent.
 ///
 /// The caller gives inputs with [`handle`](Self::handle), then performs every effect of
 /// [`poll_effect`](Self::poll_effect) and shows every event of [`poll_event`](Self::poll_event) until both are empty.
+///
+/// An answer that comes too late (of an attempt that was cancelled, a tool that was aborted) is refused with
+/// [`InputError::Unexpected`] and changes nothing: a host ignores that error for the answers it gives on its own.
 #[derive(Debug)]
 pub struct Session {
-    agent: Arc<Agent>,
-    history: Vec<Arc<Message>>,
+    conversation: Conversation,
+    run: Option<Run>,
 }
 
 /// What a session is doing.
@@ -33,8 +39,8 @@ pub enum Status {
 
 impl Session {
     /// An empty conversation. The seed makes its ids; use a random one.
-    pub fn new(agent: Arc<Agent>, _seed: u64) -> Self {
-        Self { agent, history: Vec::new() }
+    pub fn new(agent: Arc<Agent>, seed: u64) -> Self {
+        Self { conversation: Conversation::new(agent, seed), run: None }
     }
 
     /// The conversation that [`snapshot`](Self::snapshot) saved. What was open is handed out again as effects.
@@ -51,18 +57,58 @@ impl Session {
     /// # Errors
     ///
     /// When the input does not fit the state; the session is then unchanged.
-    pub fn handle(&mut self, _now: Millis, _input: Input) -> Result<(), InputError> {
+    pub fn handle(&mut self, now: Millis, input: Input) -> Result<(), InputError> {
+        let conversation = &mut self.conversation;
+        match input {
+            Input::Prompt(content) => self.prompt(now, content)?,
+            Input::Steer(content) => {
+                self.active_run(&content)?;
+                self.conversation.steers.push_back(content);
+            }
+            Input::FollowUp(content) => {
+                self.active_run(&content)?;
+                self.conversation.follow_ups.push_back(content);
+            }
+            // Without a run there is nothing left to stop, which is what the caller wants.
+            Input::Abort { reason } => {
+                if let Some(run) = &mut self.run {
+                    run.abort(conversation, now, reason);
+                }
+            }
+            Input::ToolsChanged(tools) => {
+                let tools = ToolSet::new(tools);
+                if self.run.is_some() {
+                    conversation.next_tools = Some(tools);
+                } else {
+                    conversation.tools = tools;
+                }
+            }
+            Input::CheckpointSaved { seq } => self.saved(now, seq)?,
+            Input::CheckpointFailed { seq, error } => {
+                if seq > conversation.checkpoints.asked || conversation.is_saved(seq) {
+                    return Err(InputError::Unexpected);
+                }
+                if let Some(run) = &mut self.run {
+                    run.saving_failed(conversation, now, error);
+                }
+            }
+            input => {
+                let run = self.run.as_mut().ok_or(InputError::Unexpected)?;
+                run.handle(conversation, now, input)?;
+            }
+        }
+        self.advance(now);
         Ok(())
     }
 
     /// What the host must do next.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        None
+        self.conversation.effects.pop_front()
     }
 
     /// What happened next.
     pub fn poll_event(&mut self) -> Option<Event> {
-        None
+        self.conversation.events.pop_front()
     }
 
     /// The whole conversation as JSON text: can be saved at any moment and restored anywhere.
@@ -72,18 +118,77 @@ impl Session {
 
     /// What the session is doing.
     pub fn status(&self) -> Status {
-        Status::Idle
+        match &self.run {
+            None => Status::Idle,
+            Some(run) if run.is_suspended() => Status::Suspended,
+            Some(_) => Status::Running,
+        }
     }
 
     /// The messages so far, oldest first.
     pub fn history(&self) -> &[Arc<Message>] {
-        &self.history
+        &self.conversation.history
     }
 
     /// The agent's definition.
     pub fn agent(&self) -> &Arc<Agent> {
-        &self.agent
+        &self.conversation.agent
     }
+
+    /// Messages that will be delivered before the next step, in order.
+    pub fn steers(&self) -> impl Iterator<Item = &[Content]> {
+        self.conversation.steers.iter().map(Vec::as_slice)
+    }
+
+    /// Messages that wait until the run would otherwise end, in order. They stay when a run is aborted or fails.
+    pub fn follow_ups(&self) -> impl Iterator<Item = &[Content]> {
+        self.conversation.follow_ups.iter().map(Vec::as_slice)
+    }
+
+    fn prompt(&mut self, now: Millis, content: Vec<Content>) -> Result<(), InputError> {
+        if self.run.is_some() {
+            return Err(InputError::Busy);
+        }
+        refuse_empty(&content)?;
+        self.run = Some(Run::start(&mut self.conversation, now, content));
+        Ok(())
+    }
+
+    fn active_run(&self, content: &[Content]) -> Result<(), InputError> {
+        if self.run.is_none() {
+            return Err(InputError::Idle);
+        }
+        refuse_empty(content)
+    }
+
+    fn saved(&mut self, now: Millis, seq: u64) -> Result<(), InputError> {
+        let checkpoints = &mut self.conversation.checkpoints;
+        if seq > checkpoints.asked || seq <= checkpoints.saved {
+            return Err(InputError::Unexpected);
+        }
+        checkpoints.saved = seq;
+        if let Some(run) = &mut self.run {
+            run.checkpoint_saved(&mut self.conversation, now, seq);
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, now: Millis) {
+        let Some(run) = &mut self.run else { return };
+        run.advance(&mut self.conversation, now);
+        if run.is_out_of_time(now) {
+            run.time_is_up(&mut self.conversation, now);
+            run.advance(&mut self.conversation, now);
+        }
+        if run.is_over() {
+            self.run = None;
+        }
+    }
+}
+
+fn refuse_empty(content: &[Content]) -> Result<(), InputError> {
+    let is_empty = |content: &Content| matches!(content, Content::Text(text) if text.is_empty());
+    if content.iter().all(is_empty) { Err(InputError::EmptyPrompt) } else { Ok(()) }
 }
 
 /// Why a snapshot could not be restored.

@@ -1,0 +1,131 @@
+//! How a run ends: on its own, aborted, failed or out of time. Always with exactly one `run-end`, and always leaving a
+//! history that the next prompt can go on from.
+
+use super::conversation::Conversation;
+use super::effect::Effect;
+use super::event::{EndReason, EventKind, RunEnd};
+use super::run::{Phase, Run};
+use super::timers::Purpose;
+use crate::error::{Error, ErrorKind};
+use crate::model::{Body, Message, Part, StopReason, ToolMessage};
+use crate::time::Millis;
+
+impl Run {
+    /// Ends the run; its end is shown once it is saved.
+    pub(super) fn end(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        reason: EndReason,
+        error: Option<Error>,
+    ) {
+        let end = self.prepare_end(conversation, now, reason, error);
+        self.phase = Phase::Ending { end, seq: conversation.checkpoint() };
+    }
+
+    /// The caller stops the run. Its end is shown at once, and nothing after it.
+    pub(super) fn abort(&mut self, conversation: &mut Conversation, now: Millis, reason: Option<String>) {
+        if !matches!(self.phase, Phase::Ending { .. }) {
+            self.interrupt(conversation, now, StopReason::Aborted, "The run was aborted before this call was done.");
+            let error = Error::new(ErrorKind::Aborted, reason.unwrap_or_else(|| "the run was aborted".to_owned()));
+            let end = self.prepare_end(conversation, now, EndReason::Model(StopReason::Aborted), Some(error));
+            // Asked for and not waited for: without it a later restore would take up a run that was aborted.
+            let seq = conversation.checkpoint();
+            self.phase = Phase::Ending { end, seq };
+        }
+        self.say_end(conversation, now);
+    }
+
+    /// A checkpoint could not be saved: nothing may go on that a restore would not know of.
+    pub(super) fn saving_failed(&mut self, conversation: &mut Conversation, now: Millis, error: Error) {
+        self.interrupt(
+            conversation,
+            now,
+            StopReason::Error,
+            "The conversation could not be saved, so the run was stopped.",
+        );
+        let kind = if error.kind() == ErrorKind::Conflict { ErrorKind::Conflict } else { ErrorKind::Storage };
+        let error = Error::new(kind, format!("the conversation could not be saved: {}", error.message()));
+        let end = self.prepare_end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
+        self.phase = Phase::Ending { end, seq: 0 };
+        self.say_end(conversation, now);
+    }
+
+    /// The run has taken as long as it may.
+    pub(super) fn time_is_up(&mut self, conversation: &mut Conversation, now: Millis) {
+        if matches!(self.phase, Phase::Ending { .. } | Phase::Over) {
+            return;
+        }
+        let limit = conversation.agent.policy.timeout.unwrap_or_default();
+        self.interrupt(
+            conversation,
+            now,
+            StopReason::Aborted,
+            "The run reached its time limit before this call was done.",
+        );
+        self.context(conversation, now).emit(EventKind::LimitReached { limit: "time" });
+        let error = Error::new(ErrorKind::Timeout, format!("the run reached its limit of {limit} ms"));
+        self.end(conversation, now, EndReason::Limit, Some(error));
+    }
+
+    /// Whether the run has taken as long as it may, whatever its timer says: timers of hidden pages come late.
+    pub(super) fn is_out_of_time(&self, now: Millis) -> bool {
+        self.timers.deadline(&Purpose::RunTimeout).is_some_and(|at| now >= at)
+    }
+
+    /// Shows the end.
+    pub(super) fn say_end(&mut self, conversation: &mut Conversation, now: Millis) {
+        if let Phase::Ending { end, .. } = std::mem::replace(&mut self.phase, Phase::Over) {
+            self.context(conversation, now).emit(EventKind::RunEnd(end));
+        }
+    }
+
+    /// Stops what is at work and closes what is open, in the history and in the events.
+    fn interrupt(&mut self, conversation: &mut Conversation, now: Millis, stop_reason: StopReason, why: &str) {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Calling(call) => {
+                self.context(conversation, now).perform(Effect::CancelModel { call: call.id });
+                self.usage = self.usage.plus(call.answer.usage());
+                self.store_cut_answer(conversation, now, call.answer, stop_reason, why);
+            }
+            Phase::Tools { mut batch, .. } => {
+                batch.interrupt(&mut self.context(conversation, now), why);
+                if let Some((results, _)) = batch.results() {
+                    conversation.push(Body::Tool(ToolMessage { results }));
+                }
+            }
+            Phase::BetweenSteps | Phase::Saving { .. } | Phase::Waiting { .. } | Phase::Ending { .. } | Phase::Over => {
+            }
+        }
+    }
+
+    fn prepare_end(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        reason: EndReason,
+        error: Option<Error>,
+    ) -> RunEnd {
+        let text = last_text(conversation);
+        let usage = self.usage;
+        let mut context = self.context(conversation, now);
+        context.clear_timers();
+        for _ in std::mem::take(&mut context.conversation.steers) {
+            context.emit(EventKind::SteerDropped);
+        }
+        RunEnd { reason, usage, error, text }
+    }
+}
+
+/// The text of the last answer since the user spoke.
+fn last_text(conversation: &Conversation) -> String {
+    let not_user = |message: &&std::sync::Arc<Message>| !matches!(message.body, Body::User(_));
+    let texts = conversation.history.iter().rev().take_while(not_user).find_map(|message| match &message.body {
+        Body::Assistant(assistant) => Some(assistant.content.iter().filter_map(|part| match part {
+            Part::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        })),
+        _ => None,
+    });
+    texts.map(Iterator::collect).unwrap_or_default()
+}

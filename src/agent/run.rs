@@ -1,0 +1,259 @@
+//! A run: one prompt being worked on, step by step, as plain data.
+
+use super::answer::Answer;
+use super::call::Stage;
+use super::context::Context;
+use super::conversation::Conversation;
+use super::effect::{HookId, ModelCallId, TimerId};
+use super::event::{EndReason, EventKind, RunEnd, RunId};
+use super::input::{HookReply, Input, InputError};
+use super::timers::{Purpose, Timers};
+use super::tools::Batch;
+use crate::model::{Content, Origin, Usage};
+use crate::time::Millis;
+
+/// The active run of a session.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) id: RunId,
+    /// How many steps have begun.
+    pub(super) steps: u32,
+    /// How many blocks have begun, failed attempts included.
+    pub(super) blocks: u32,
+    /// Tokens of the run without the attempt in flight.
+    pub(super) usage: Usage,
+    /// Tokens of the step without the attempt in flight.
+    pub(super) step_usage: Usage,
+    pub(super) timers: Timers,
+    pub(super) phase: Phase,
+}
+
+/// What a run is at.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// The next step may begin.
+    BetweenSteps,
+    /// The step has begun; the model is called once this checkpoint is safe.
+    Saving { seq: u64 },
+    /// The model answers.
+    Calling(ModelCall),
+    /// An attempt failed; the next one begins when its timer is due.
+    Waiting { attempt: u32 },
+    /// The calls of the answer are worked on.
+    Tools {
+        batch: Batch,
+        /// The suspension that was announced, or the checkpoint that must be safe before it is.
+        suspension: Suspension,
+    },
+    /// All is done but the saving.
+    Ending { end: RunEnd, seq: u64 },
+    /// Over; the session drops the run.
+    Over,
+}
+
+/// How far a suspension has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Suspension {
+    /// The run works.
+    None,
+    /// It will be suspended once this checkpoint is safe.
+    Saving { seq: u64 },
+    /// It is suspended, and said so.
+    Announced,
+}
+
+/// One attempt of a model call.
+#[derive(Debug)]
+pub(super) struct ModelCall {
+    pub(super) id: ModelCallId,
+    /// From 1.
+    pub(super) attempt: u32,
+    pub(super) answer: Answer,
+    /// When the last bytes came; `None` before the first.
+    pub(super) last_data: Option<Millis>,
+    /// Whether bytes came since the silence timer was set.
+    pub(super) data_since_timer: bool,
+}
+
+impl Run {
+    /// Begins a run with a prompt.
+    pub(super) fn start(conversation: &mut Conversation, now: Millis, prompt: Vec<Content>) -> Self {
+        let mut run = Self {
+            id: conversation.ids.run(),
+            steps: 0,
+            blocks: 0,
+            usage: Usage::default(),
+            step_usage: Usage::default(),
+            timers: Timers::default(),
+            phase: Phase::BetweenSteps,
+        };
+        let timeout = conversation.agent.policy.timeout;
+        let message = conversation.push_user(prompt, Origin::Prompt);
+        let mut context = run.context(conversation, now);
+        context.emit(EventKind::RunStart);
+        context.emit(EventKind::MessageAdded(message));
+        if let Some(timeout) = timeout {
+            context.set_timer(Purpose::RunTimeout, timeout);
+        }
+        run
+    }
+
+    /// Takes an input that belongs to a run.
+    ///
+    /// # Errors
+    ///
+    /// `Unexpected` when nothing waits for it; the run is then unchanged.
+    pub(super) fn handle(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        input: Input,
+    ) -> Result<(), InputError> {
+        match input {
+            Input::ModelEvents { call, events } => self.model_events(conversation, now, call, events),
+            Input::ModelEnded { call, outcome } => self.model_ended(conversation, now, call, outcome),
+            Input::Timer { timer } => self.timer(conversation, now, timer),
+            Input::InputValidated { call_id, outcome } => {
+                let (batch, mut context) = self.tools(conversation, now)?;
+                batch.call(&call_id)?.validated(&mut context, outcome)
+            }
+            Input::ToolProgress { call_id, data } => {
+                let (batch, mut context) = self.tools(conversation, now)?;
+                if !matches!(batch.call(&call_id)?.stage, Stage::Running { .. }) {
+                    return Err(InputError::Unexpected);
+                }
+                context.emit(EventKind::ToolProgress { call_id, data });
+                Ok(())
+            }
+            Input::ToolEnded { call_id, output } => {
+                let (batch, mut context) = self.tools(conversation, now)?;
+                batch.call(&call_id)?.ended(&mut context, output)
+            }
+            Input::HookReplied { hook, reply } => self.hook_replied(conversation, now, hook, reply),
+            Input::Approval { call_id, decision } => {
+                let (batch, mut context) = self.tools(conversation, now)?;
+                batch.call(&call_id)?.decided(&mut context, decision)
+            }
+            Input::Prompt(_)
+            | Input::Steer(_)
+            | Input::FollowUp(_)
+            | Input::Abort { .. }
+            | Input::ToolsChanged(_)
+            | Input::CheckpointSaved { .. }
+            | Input::CheckpointFailed { .. } => Err(InputError::Unexpected),
+        }
+    }
+
+    /// Goes on as far as it can without an answer from outside.
+    pub(super) fn advance(&mut self, conversation: &mut Conversation, now: Millis) {
+        loop {
+            match &self.phase {
+                Phase::BetweenSteps => self.begin_step(conversation, now),
+                Phase::Saving { seq } if conversation.is_saved(*seq) => self.call_model(conversation, now, 1),
+                Phase::Tools { .. } => {
+                    self.advance_tools(conversation, now);
+                    if matches!(self.phase, Phase::Tools { .. }) {
+                        return;
+                    }
+                }
+                Phase::Ending { seq, .. } if conversation.is_saved(*seq) => self.say_end(conversation, now),
+                _ => return,
+            }
+        }
+    }
+
+    /// A checkpoint is safe.
+    pub(super) fn checkpoint_saved(&mut self, conversation: &mut Conversation, now: Millis, seq: u64) {
+        self.context(conversation, now).emit(EventKind::CheckpointSaved { seq });
+    }
+
+    /// Whether the run waits for approvals and client-side tools only.
+    pub(super) fn is_suspended(&self) -> bool {
+        matches!(self.phase, Phase::Tools { suspension: Suspension::Announced, .. })
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    /// What the parts of the run need to act.
+    pub(super) fn context<'run>(&'run mut self, conversation: &'run mut Conversation, now: Millis) -> Context<'run> {
+        Context { now, run_id: &self.id, step: self.steps.saturating_sub(1), timers: &mut self.timers, conversation }
+    }
+
+    /// The batch that is worked on, and what it needs to act.
+    fn tools<'run>(
+        &'run mut self,
+        conversation: &'run mut Conversation,
+        now: Millis,
+    ) -> Result<(&'run mut Batch, Context<'run>), InputError> {
+        let Phase::Tools { batch, .. } = &mut self.phase else { return Err(InputError::Unexpected) };
+        let step = self.steps.saturating_sub(1);
+        Ok((batch, Context { now, run_id: &self.id, step, timers: &mut self.timers, conversation }))
+    }
+
+    fn hook_replied(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        hook: HookId,
+        reply: Result<HookReply, String>,
+    ) -> Result<(), InputError> {
+        let (batch, mut context) = self.tools(conversation, now)?;
+        batch.asked(hook)?.hook_replied(&mut context, reply);
+        Ok(())
+    }
+
+    fn advance_tools(&mut self, conversation: &mut Conversation, now: Millis) {
+        let step = self.steps.saturating_sub(1);
+        let Phase::Tools { batch, suspension } = &mut self.phase else { return };
+        let mut context = Context { now, run_id: &self.id, step, timers: &mut self.timers, conversation };
+        batch.advance(&mut context);
+        if let Some((results, all_terminate)) = batch.results() {
+            self.finish_batch(conversation, now, results, all_terminate.then_some(EndReason::Terminated));
+        } else if batch.is_suspended() {
+            if *suspension == Suspension::None {
+                // Saved first: whoever reads of the suspension may end the process.
+                *suspension = Suspension::Saving { seq: context.conversation.checkpoint() };
+            }
+            if let Suspension::Saving { seq } = suspension
+                && context.conversation.is_saved(*seq)
+            {
+                *suspension = Suspension::Announced;
+                context.emit(EventKind::RunSuspended);
+            }
+        } else {
+            *suspension = Suspension::None;
+        }
+    }
+
+    fn timer(&mut self, conversation: &mut Conversation, now: Millis, id: TimerId) -> Result<(), InputError> {
+        let timer = self.timers.fired(id).ok_or(InputError::Unexpected)?;
+        match timer.purpose {
+            Purpose::RunTimeout => self.time_is_up(conversation, now),
+            Purpose::ModelSilence => self.model_is_silent(conversation, now),
+            Purpose::Retry => {
+                if let Phase::Waiting { attempt } = self.phase {
+                    self.call_model(conversation, now, attempt);
+                }
+            }
+            Purpose::Tool(call_id) => {
+                if let Ok((batch, mut context)) = self.tools(conversation, now)
+                    && let Ok(call) = batch.call(&call_id)
+                {
+                    call.timed_out(&mut context);
+                }
+            }
+            Purpose::Hook(call_id) => {
+                let limit = conversation.agent.policy.hook_timeout.unwrap_or_default();
+                if let Ok((batch, mut context)) = self.tools(conversation, now)
+                    && let Ok(call) = batch.call(&call_id)
+                {
+                    call.hook_replied(&mut context, Err(format!("it did not answer within {limit} ms")));
+                }
+            }
+            Purpose::AbortGrace => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+//! A step of a run: the model call with its attempts and timeouts, and what its answer leads to.
+
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::context::Context;
+use super::conversation::Conversation;
+use super::effect::{Effect, ModelCallId};
+use super::event::{EndReason, EventKind};
+use super::input::InputError;
+use super::retry;
+use super::run::{ModelCall, Phase, Run, Suspension};
+use super::timers::Purpose;
+use super::tools::Batch;
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    AssistantMessage, Body, Message, ModelEvent, ModelRequest, Origin, Part, StopReason, ToolCall, ToolMessage,
+    ToolResult, Usage,
+};
+use crate::time::Millis;
+
+impl Run {
+    /// Delivers what was steered, and begins the next step unless a limit says no.
+    pub(super) fn begin_step(&mut self, conversation: &mut Conversation, now: Millis) {
+        self.deliver_steers(conversation, now);
+        if self.steps >= conversation.agent.policy.max_steps {
+            self.context(conversation, now).emit(EventKind::LimitReached { limit: "steps" });
+            self.end(conversation, now, EndReason::Limit, None);
+            return;
+        }
+        if let Some(tools) = conversation.next_tools.take() {
+            conversation.tools = tools;
+        }
+        self.steps += 1;
+        self.step_usage = Usage::default();
+        self.context(conversation, now).emit(EventKind::StepStart);
+        // What the model is about to read is saved before it reads it: the prompt, and the results of tools.
+        self.phase = Phase::Saving { seq: conversation.checkpoint() };
+    }
+
+    /// Makes an attempt of the step's model call.
+    pub(super) fn call_model(&mut self, conversation: &mut Conversation, now: Millis, attempt: u32) {
+        let id = ModelCallId(conversation.ids.number());
+        let request = Arc::new(ModelRequest {
+            model: conversation.agent.model.clone(),
+            instructions: conversation.agent.instructions.clone(),
+            messages: conversation.history.clone(),
+            tools: conversation.tools.specs().clone(),
+            options: conversation.agent.options.clone(),
+        });
+        let first_byte_timeout = conversation.agent.policy.first_byte_timeout;
+        let mut context = self.context(conversation, now);
+        context.perform(Effect::CallModel { call: id, request });
+        context.set_timer(Purpose::ModelSilence, first_byte_timeout);
+        let answer = Answer::default();
+        self.phase = Phase::Calling(ModelCall { id, attempt, answer, last_data: None, data_since_timer: false });
+    }
+
+    /// Takes a chunk of the answer.
+    pub(super) fn model_events(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        id: ModelCallId,
+        events: Vec<ModelEvent>,
+    ) -> Result<(), InputError> {
+        let step = self.steps.saturating_sub(1);
+        let Phase::Calling(call) = &mut self.phase else { return Err(InputError::Unexpected) };
+        if call.id != id {
+            return Err(InputError::Unexpected);
+        }
+        let mut context = Context { now, run_id: &self.id, step, timers: &mut self.timers, conversation };
+        let idle_timeout = context.conversation.agent.policy.idle_timeout;
+        if context
+            .timers
+            .deadline(&Purpose::ModelSilence)
+            .is_some_and(|at| call.last_data.is_none() && now.after(idle_timeout) < at)
+        {
+            context.set_timer(Purpose::ModelSilence, idle_timeout);
+        } else {
+            // The timer stays as it is and asks for the last data when it is due: one timer a chunk would cost more.
+            call.data_since_timer = true;
+        }
+        call.last_data = Some(now);
+        for event in events {
+            call.answer.take(event, &mut self.blocks, &mut context);
+        }
+        Ok(())
+    }
+
+    /// The answer is over.
+    pub(super) fn model_ended(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        id: ModelCallId,
+        outcome: Result<(), Error>,
+    ) -> Result<(), InputError> {
+        let call = match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Calling(call) if call.id == id => call,
+            phase => {
+                self.phase = phase;
+                return Err(InputError::Unexpected);
+            }
+        };
+        self.answer_is_over(conversation, now, call, outcome);
+        Ok(())
+    }
+
+    /// The silence timer is due: unless data came meanwhile, the attempt is given up.
+    pub(super) fn model_is_silent(&mut self, conversation: &mut Conversation, now: Millis) {
+        let policy = &conversation.agent.policy;
+        let (idle_timeout, first_byte_timeout) = (policy.idle_timeout, policy.first_byte_timeout);
+        let call = match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Calling(call) => call,
+            phase => {
+                self.phase = phase;
+                return;
+            }
+        };
+        if let Some(last_data) = call.last_data
+            && call.data_since_timer
+            && now.since(last_data) < idle_timeout
+        {
+            let remaining = idle_timeout - now.since(last_data);
+            self.phase = Phase::Calling(ModelCall { data_since_timer: false, ..call });
+            self.context(conversation, now).set_timer(Purpose::ModelSilence, remaining);
+            return;
+        }
+        self.context(conversation, now).perform(Effect::CancelModel { call: call.id });
+        let message = match call.last_data {
+            Some(_) => {
+                format!("the model sent nothing more for {idle_timeout} ms; try again, or raise the idle timeout")
+            }
+            None => format!(
+                "the model did not begin to answer within {first_byte_timeout} ms; try again, or raise the first-byte timeout"
+            ),
+        };
+        self.answer_is_over(conversation, now, call, Err(Error::new(ErrorKind::Timeout, message)));
+    }
+
+    /// All calls of the answer have their results. `end` says why the run shall end, unless there is more to work on.
+    pub(super) fn finish_batch(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        results: Vec<ToolResult>,
+        end: Option<EndReason>,
+    ) {
+        let message = conversation.history.last().cloned();
+        conversation.push(Body::Tool(ToolMessage { results }));
+        if let Some(message) = message {
+            self.finish_step(conversation, now, message, end);
+        }
+    }
+
+    /// Decides what the end of an attempt leads to.
+    fn answer_is_over(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        mut call: ModelCall,
+        ended: Result<(), Error>,
+    ) {
+        self.step_usage = self.step_usage.plus(call.answer.usage());
+        self.usage = self.usage.plus(call.answer.usage());
+        self.context(conversation, now).clear_timer(&Purpose::ModelSilence);
+        match call.answer.outcome(ended) {
+            Ok(reason) => self.take_answer(conversation, now, call.answer, reason),
+            Err(error) => self.attempt_failed(conversation, now, call, error),
+        }
+    }
+
+    fn attempt_failed(&mut self, conversation: &mut Conversation, now: Millis, call: ModelCall, error: Error) {
+        let jitter = conversation.ids.jitter(call.id.0);
+        if let Some(delay) = retry::delay(&conversation.agent.policy, &error, call.attempt, jitter) {
+            let attempt = call.attempt.saturating_add(1);
+            let mut context = self.context(conversation, now);
+            context.emit(EventKind::StepRetry { attempt, delay, error });
+            context.set_timer(Purpose::Retry, delay);
+            self.phase = Phase::Waiting { attempt };
+        } else {
+            self.store_cut_answer(
+                conversation,
+                now,
+                call.answer,
+                StopReason::Error,
+                "Not run, because the model's answer failed.",
+            );
+            self.end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
+        }
+    }
+
+    /// Keeps what is whole of an answer that was cut short, so that the history is what was shown.
+    pub(super) fn store_cut_answer(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        mut answer: Answer,
+        stop_reason: StopReason,
+        why: &str,
+    ) {
+        answer.close_blocks(&mut self.context(conversation, now));
+        let usage = answer.usage();
+        let parts = answer.into_parts();
+        if parts.is_empty() {
+            return;
+        }
+        let calls = tool_calls(&parts);
+        let body = assistant_message(conversation, parts, stop_reason, usage);
+        conversation.push(body);
+        if !calls.is_empty() {
+            let mut batch = Batch::new(calls);
+            batch.interrupt(&mut self.context(conversation, now), why);
+            if let Some((results, _)) = batch.results() {
+                conversation.push(Body::Tool(ToolMessage { results }));
+            }
+        }
+    }
+
+    fn take_answer(&mut self, conversation: &mut Conversation, now: Millis, mut answer: Answer, reason: StopReason) {
+        answer.close_blocks(&mut self.context(conversation, now));
+        let usage = answer.usage();
+        let parts = answer.into_parts();
+        let calls = tool_calls(&parts);
+        // A provider refuses a message without content when it is sent back: an empty answer is shown and not kept.
+        let is_empty = parts.is_empty();
+        let body = assistant_message(conversation, parts, reason, usage);
+        if is_empty {
+            let message = Arc::new(Message { id: conversation.ids.message(), body });
+            self.finish_step(conversation, now, message, Some(EndReason::Model(reason)));
+            return;
+        }
+        let message = conversation.push(body);
+        if calls.is_empty() {
+            self.finish_step(conversation, now, message, Some(EndReason::Model(reason)));
+            return;
+        }
+        let mut batch = Batch::announced(calls, &mut self.context(conversation, now));
+        if matches!(reason, StopReason::Refusal | StopReason::ContentFilter) {
+            batch.interrupt(&mut self.context(conversation, now), "Not run, because a filter stopped the answer.");
+            if let Some((results, _)) = batch.results() {
+                self.finish_batch(conversation, now, results, Some(EndReason::Model(reason)));
+            }
+            return;
+        }
+        self.phase = Phase::Tools { batch, suspension: Suspension::None };
+    }
+
+    /// Shows the end of the step, and goes on with what was steered or queued, else with `end` or the next step.
+    fn finish_step(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        message: Arc<Message>,
+        end: Option<EndReason>,
+    ) {
+        let usage = self.step_usage;
+        self.context(conversation, now).emit(EventKind::StepEnd { message, usage });
+        match end {
+            Some(reason) if conversation.steers.is_empty() && !self.deliver_follow_up(conversation, now) => {
+                self.end(conversation, now, reason, None);
+            }
+            _ => self.phase = Phase::BetweenSteps,
+        }
+    }
+
+    fn deliver_steers(&mut self, conversation: &mut Conversation, now: Millis) {
+        while let Some(content) = conversation.steers.pop_front() {
+            let message = conversation.push_user(content, Origin::Steered);
+            let mut context = self.context(conversation, now);
+            context.emit(EventKind::SteerDelivered);
+            context.emit(EventKind::MessageAdded(message));
+        }
+    }
+
+    fn deliver_follow_up(&mut self, conversation: &mut Conversation, now: Millis) -> bool {
+        let Some(content) = conversation.follow_ups.pop_front() else { return false };
+        let message = conversation.push_user(content, Origin::FollowUp);
+        self.context(conversation, now).emit(EventKind::MessageAdded(message));
+        true
+    }
+}
+
+/// The message of an answer by the agent's model.
+fn assistant_message(conversation: &Conversation, content: Vec<Part>, stop_reason: StopReason, usage: Usage) -> Body {
+    let model = conversation.agent.model.reference();
+    Body::Assistant(AssistantMessage { content, model, stop_reason, usage })
+}
+
+fn tool_calls(parts: &[Part]) -> Vec<ToolCall> {
+    let call = |part: &Part| match part {
+        Part::ToolCall(call) => Some(call.clone()),
+        _ => None,
+    };
+    parts.iter().filter_map(call).collect()
+}

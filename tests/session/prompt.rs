@@ -1,0 +1,65 @@
+//! A prompt, the model's answer, and the end of the run.
+
+use crablet::agent::{EndReason, Input, InputError, Status, ToolOutput};
+use crablet::model::StopReason;
+
+use crate::harness::{Harness, agent, text, tool};
+
+#[test]
+fn a_prompt_is_answered_with_text() {
+    let mut host = Harness::prompted(agent(vec![]));
+    assert_eq!(host.names(), ["run-start", "message-added", "step-start"]);
+    assert_eq!(host.status(), Status::Running);
+    let (_, request) = host.model_call();
+    assert_eq!(request.messages.len(), 1);
+
+    host.answer("hi there");
+    assert_eq!(host.names()[3..], ["text-start", "text-delta", "text-end", "step-end", "run-end"]);
+    assert_eq!(host.transcript(), ["user(hello)", "assistant(hi there)"]);
+    let end = host.run_end();
+    assert_eq!((end.reason, end.text.as_str()), (EndReason::Model(StopReason::Stop), "hi there"));
+    assert_eq!(end.usage.output, Some(5));
+    assert_eq!(host.status(), Status::Idle);
+    assert!(host.timers.is_empty(), "no timer outlives its run");
+}
+
+#[test]
+fn the_next_prompt_goes_on_from_the_history() {
+    let mut host = Harness::prompted(agent(vec![]));
+    host.answer("one");
+    host.give(Input::Prompt(text("again")));
+    assert_eq!(host.model_call().1.messages.len(), 3);
+    host.answer("two");
+    assert_eq!(host.transcript(), ["user(hello)", "assistant(one)", "user(again)", "assistant(two)"]);
+    assert_ne!(host.events.first().unwrap().run_id, host.events.last().unwrap().run_id);
+}
+
+#[test]
+fn tools_run_side_by_side_and_their_results_are_kept_in_call_order() {
+    let mut host = Harness::prompted(agent(vec![tool("a"), tool("b")]));
+    host.answer_calls(&[("1", "a", "{}"), ("2", "b", "{}")]);
+    assert_eq!(host.handed_out(), ["1", "2"]);
+    host.tool_ends("2", ToolOutput::text("second"));
+    assert_eq!(host.model_calls(), 1, "the model waits for both");
+    host.tool_ends("1", ToolOutput::text("first"));
+    assert_eq!(host.model_calls(), 2);
+    host.answer("done");
+    assert_eq!(host.transcript(), ["user(hello)", "assistant(call 1; call 2)", "tool(1 ok; 2 ok)", "assistant(done)"]);
+}
+
+#[test]
+fn a_prompt_during_a_run_is_refused_and_changes_nothing() {
+    let mut host = Harness::prompted(agent(vec![]));
+    host.forget();
+    assert_eq!(host.try_give(Input::Prompt(text("me too"))), Err(InputError::Busy));
+    assert!(host.effects.is_empty() && host.events.is_empty());
+    assert_eq!(host.transcript(), ["user(hello)"]);
+}
+
+#[test]
+fn an_empty_prompt_is_refused() {
+    let mut host = Harness::new(agent(vec![]));
+    assert_eq!(host.try_give(Input::Prompt(vec![])), Err(InputError::EmptyPrompt));
+    assert_eq!(host.try_give(Input::Prompt(text(""))), Err(InputError::EmptyPrompt));
+    assert_eq!(host.status(), Status::Idle);
+}
