@@ -3,9 +3,11 @@
 mod object;
 mod partial;
 mod raw;
+pub mod schema;
 mod string;
 
 pub use object::Object;
 pub use partial::complete;
 pub use raw::RawJson;
+pub use schema::{Schema, SchemaError};
 pub use string::read_string;

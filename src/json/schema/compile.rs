@@ -1,0 +1,253 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Node, NodeId, Range, Schema, SchemaError, Type};
+use crate::json::RawJson;
+
+pub(super) fn compile(schema: &RawJson) -> Result<Schema, SchemaError> {
+    if schema.as_str().len() > MAX_SCHEMA_BYTES {
+        return Err(SchemaError::TooLarge);
+    }
+    let document: Value = schema.read().map_err(|error| SchemaError::NotASchema(error.to_string()))?;
+    let mut compiler =
+        Compiler { document: &document, nodes: Vec::new(), by_pointer: BTreeMap::new(), unsupported: Vec::new() };
+    compiler.node(&document, "", 0)?;
+    Ok(Schema { nodes: compiler.nodes, unsupported: compiler.unsupported })
+}
+
+struct Compiler<'document> {
+    document: &'document Value,
+    nodes: Vec<Node>,
+    /// Each subschema is compiled once, so that schemas may refer to themselves.
+    by_pointer: BTreeMap<String, NodeId>,
+    unsupported: Vec<String>,
+}
+
+impl<'document> Compiler<'document> {
+    fn node(&mut self, schema: &'document Value, pointer: &str, depth: usize) -> Result<NodeId, SchemaError> {
+        if let Some(id) = self.by_pointer.get(pointer) {
+            return Ok(*id);
+        }
+        if depth > MAX_SCHEMA_DEPTH {
+            return Err(SchemaError::TooDeep);
+        }
+        let id = self.nodes.len();
+        self.nodes.push(Node::default());
+        self.by_pointer.insert(pointer.to_owned(), id);
+        let node = match schema {
+            Value::Bool(allowed) => Node { never: !allowed, ..Node::default() },
+            Value::Object(keywords) => self.keywords(keywords, pointer, depth)?,
+            other => {
+                return Err(SchemaError::NotASchema(format!(
+                    "{other} at {pointer:?} is neither an object nor a boolean"
+                )));
+            }
+        };
+        if let Some(place) = self.nodes.get_mut(id) {
+            *place = node;
+        }
+        Ok(id)
+    }
+
+    fn keywords(
+        &mut self,
+        keywords: &'document Map<String, Value>,
+        pointer: &str,
+        depth: usize,
+    ) -> Result<Node, SchemaError> {
+        let mut node = Node::default();
+        let mut nullable = false;
+        for (keyword, value) in keywords {
+            let here = child(pointer, keyword);
+            let is_known = match (keyword.as_str(), value) {
+                ("$ref", Value::String(reference)) => self.reference(&mut node, reference, depth)?,
+                ("type", _) => {
+                    node.types = types(value);
+                    node.types.is_some()
+                }
+                ("nullable", Value::Bool(allowed)) => {
+                    nullable = *allowed;
+                    true
+                }
+                ("enum", Value::Array(values)) => {
+                    node.values = Some(values.clone());
+                    true
+                }
+                ("const", value) => {
+                    node.values = Some(vec![value.clone()]);
+                    true
+                }
+                ("properties", Value::Object(members)) => {
+                    for (name, schema) in members {
+                        let id = self.node(schema, &child(&here, name), depth + 1)?;
+                        node.properties.insert(name.clone(), id);
+                    }
+                    true
+                }
+                ("required", Value::Array(names)) => {
+                    node.required = strings(names);
+                    true
+                }
+                ("dependentRequired", Value::Object(members)) => {
+                    node.dependent_required = members
+                        .iter()
+                        .filter_map(|(name, names)| Some((name.clone(), strings(names.as_array()?))))
+                        .collect();
+                    true
+                }
+                ("uniqueItems", Value::Bool(unique)) => {
+                    node.unique_items = *unique;
+                    true
+                }
+                ("prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                    let ids = self.list(schemas, &here, depth)?;
+                    match keyword.as_str() {
+                        "prefixItems" => node.prefix_items = ids,
+                        "anyOf" => node.any_of = Some(ids),
+                        "oneOf" => node.one_of = Some(ids),
+                        _ => node.all_of = ids,
+                    }
+                    true
+                }
+                ("$defs" | "definitions", Value::Object(_)) => true,
+                (_, Value::Object(_) | Value::Bool(_)) => match subschema(&mut node, keyword) {
+                    Some(place) => {
+                        *place = Some(self.node(value, &here, depth + 1)?);
+                        true
+                    }
+                    None => ANNOTATIONS.contains(&keyword.as_str()),
+                },
+                (_, Value::Number(number)) => {
+                    number_keyword(&mut node, keyword, number.as_f64()) || ANNOTATIONS.contains(&keyword.as_str())
+                }
+                _ => ANNOTATIONS.contains(&keyword.as_str()),
+            };
+            if !is_known {
+                self.unsupported.push(here);
+            }
+        }
+        if let (true, Some(types)) = (nullable, &mut node.types) {
+            types.push(Type::Null);
+        }
+        Ok(node)
+    }
+
+    /// Follows a reference within the document; `false` for one to another document.
+    fn reference(&mut self, node: &mut Node, reference: &str, depth: usize) -> Result<bool, SchemaError> {
+        let Some(pointer) = reference.strip_prefix('#') else { return Ok(false) };
+        if !pointer.is_empty() && !pointer.starts_with('/') {
+            return Ok(false);
+        }
+        let pointer = percent_decoded(pointer);
+        let target = self.document.pointer(&pointer);
+        let target = target.ok_or_else(|| SchemaError::Unresolved(reference.to_owned()))?;
+        node.reference = Some(self.node(target, &pointer, depth + 1)?);
+        Ok(true)
+    }
+
+    fn list(&mut self, schemas: &'document [Value], here: &str, depth: usize) -> Result<Vec<NodeId>, SchemaError> {
+        let numbered = schemas.iter().enumerate();
+        numbered.map(|(index, schema)| self.node(schema, &format!("{here}/{index}"), depth + 1)).collect()
+    }
+}
+
+/// Keywords that tell readers something and check nothing.
+const ANNOTATIONS: &[&str] = &[
+    "$comment",
+    "$id",
+    "$schema",
+    "$vocabulary",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "deprecated",
+    "description",
+    "discriminator",
+    "example",
+    "examples",
+    "externalDocs",
+    "format",
+    "readOnly",
+    "title",
+    "writeOnly",
+    "xml",
+];
+
+fn subschema<'node>(node: &'node mut Node, keyword: &str) -> Option<&'node mut Option<NodeId>> {
+    Some(match keyword {
+        "additionalProperties" => &mut node.additional_properties,
+        "propertyNames" => &mut node.property_names,
+        "items" => &mut node.items,
+        "contains" => &mut node.contains,
+        "not" => &mut node.not,
+        "if" => &mut node.condition,
+        "then" => &mut node.then,
+        "else" => &mut node.otherwise,
+        _ => return None,
+    })
+}
+
+fn number_keyword(node: &mut Node, keyword: &str, number: Option<f64>) -> bool {
+    let count = number.filter(|number| *number >= 0.0).map(|number| number as u64);
+    match keyword {
+        "minimum" => node.minimum = number,
+        "maximum" => node.maximum = number,
+        "exclusiveMinimum" => node.exclusive_minimum = number,
+        "exclusiveMaximum" => node.exclusive_maximum = number,
+        "multipleOf" => node.multiple_of = number.filter(|number| *number > 0.0),
+        "minLength" => node.length.minimum = count,
+        "maxLength" => node.length.maximum = count,
+        "minItems" => node.item_count.minimum = count,
+        "maxItems" => node.item_count.maximum = count,
+        "minContains" => node.contains_count.minimum = count,
+        "maxContains" => node.contains_count.maximum = count,
+        "minProperties" => node.property_count.minimum = count,
+        "maxProperties" => node.property_count.maximum = count,
+        _ => return false,
+    }
+    true
+}
+
+fn types(value: &Value) -> Option<Vec<Type>> {
+    match value {
+        Value::String(name) => Type::from_name(name).map(|one| vec![one]),
+        Value::Array(names) => names.iter().map(|name| Type::from_name(name.as_str()?)).collect(),
+        _ => None,
+    }
+}
+
+fn strings(values: &[Value]) -> Vec<String> {
+    values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn child(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A pointer in a URI fragment is percent-encoded.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl Range {
+    pub(super) fn contains(&self, count: usize) -> bool {
+        let count = count as u64;
+        self.minimum.is_none_or(|minimum| count >= minimum) && self.maximum.is_none_or(|maximum| count <= maximum)
+    }
+}
