@@ -59,7 +59,7 @@ pub trait Host: Clone + MaybeSend + MaybeSync + 'static {
     ///
     /// # Errors
     ///
-    /// `network` when it does not open.
+    /// `network` when it does not open; `auth` where the platform tells that the server refused it.
     fn connect(
         &self,
         url: String,

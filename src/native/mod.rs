@@ -1,0 +1,77 @@
+//! The host on tokio and reqwest: HTTP with rustls, WebSockets, timers and the system's randomness.
+
+mod http;
+mod socket;
+
+use std::future::Future;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use http::HttpBody;
+pub use socket::WebSocket;
+
+use crate::error::{Error, ErrorKind};
+use crate::host::{Host, MaybeSend};
+use crate::model::{HttpRequest, ResponseHead};
+use crate::time::Millis;
+
+/// A native program as a host. Its futures run on any tokio runtime with timers and I/O enabled.
+///
+/// Clones share one pool of connections.
+#[derive(Clone, Debug)]
+pub struct NativeHost {
+    client: reqwest::Client,
+}
+
+impl NativeHost {
+    /// A host with a connection pool of its own.
+    ///
+    /// # Errors
+    ///
+    /// `internal` when the system's TLS roots cannot be set up.
+    pub fn new() -> Result<Self, Error> {
+        let client = http::client().map_err(|error| {
+            Error::new(ErrorKind::Internal, format!("the HTTP client cannot be set up: {}", http::cause_of(&error)))
+        })?;
+        Ok(Self { client })
+    }
+}
+
+impl Host for NativeHost {
+    type Body = HttpBody;
+    type Socket = WebSocket;
+
+    fn fetch(
+        &self,
+        request: HttpRequest,
+    ) -> impl Future<Output = Result<(ResponseHead, HttpBody), Error>> + MaybeSend + 'static {
+        http::fetch(self.client.clone(), request)
+    }
+
+    fn connect(
+        &self,
+        url: String,
+        protocols: Vec<String>,
+    ) -> impl Future<Output = Result<WebSocket, Error>> + MaybeSend + 'static {
+        WebSocket::open(url, protocols)
+    }
+
+    fn sleep(&self, milliseconds: u64) -> impl Future<Output = ()> + MaybeSend + 'static {
+        tokio::time::sleep(Duration::from_millis(milliseconds))
+    }
+
+    fn now(&self) -> Millis {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn random(&self) -> Result<[u8; 16], Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Error::new(ErrorKind::Internal, format!("the system gives no randomness: {error}")))?;
+        Ok(bytes)
+    }
+
+    fn spawn(&self, future: impl Future<Output = ()> + MaybeSend + 'static) {
+        tokio::spawn(future);
+    }
+}

@@ -1,0 +1,127 @@
+//! A host whose time, network and randomness are scripted, so that whole runs are tested without waiting and always end
+//! the same way.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+mod exchange;
+mod executor;
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use crablet::host::{Host, MaybeSend, Socket};
+use crablet::model::{HttpRequest, ResponseHead};
+use crablet::{Error, ErrorKind, Millis};
+
+pub use exchange::{Exchange, ScriptedBody};
+pub use executor::VirtualTime;
+
+/// A host that answers each request with the next exchange of its script, in virtual time.
+#[derive(Clone, Default)]
+pub struct ScriptedHost {
+    time: VirtualTime,
+    network: Arc<Mutex<Network>>,
+}
+
+#[derive(Default)]
+struct Network {
+    script: VecDeque<Exchange>,
+    requests: Vec<HttpRequest>,
+    aborted: usize,
+}
+
+impl ScriptedHost {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the answer to a further request.
+    pub fn then(self, exchange: Exchange) -> Self {
+        self.network.lock().unwrap().script.push_back(exchange);
+        self
+    }
+
+    /// Runs a future to its end; panics when nothing can happen any more.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.time.block_on(future)
+    }
+
+    /// Waits in virtual time.
+    pub async fn pause(&self, milliseconds: u64) {
+        self.time.sleep(milliseconds).await;
+    }
+
+    /// How many sleeps are pending.
+    pub fn sleepers(&self) -> usize {
+        self.time.sleepers()
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<HttpRequest> {
+        self.network.lock().unwrap().requests.clone()
+    }
+
+    /// How many requests were closed by this side before their answer was complete.
+    pub fn aborted(&self) -> usize {
+        self.network.lock().unwrap().aborted
+    }
+}
+
+impl Host for ScriptedHost {
+    type Body = ScriptedBody;
+    type Socket = NoSocket;
+
+    fn fetch(
+        &self,
+        request: HttpRequest,
+    ) -> impl Future<Output = Result<(ResponseHead, ScriptedBody), Error>> + MaybeSend + 'static {
+        let exchange = {
+            let mut network = self.network.lock().unwrap();
+            network.requests.push(request);
+            network.script.pop_front().expect("a request that the script does not have")
+        };
+        let network = self.network.clone();
+        exchange.perform(self.time.clone(), move || network.lock().unwrap().aborted += 1)
+    }
+
+    async fn connect(&self, _url: String, _protocols: Vec<String>) -> Result<NoSocket, Error> {
+        Err(Error::new(ErrorKind::Network, "the script has no sockets"))
+    }
+
+    fn sleep(&self, milliseconds: u64) -> impl Future<Output = ()> + MaybeSend + 'static {
+        self.time.sleep(milliseconds)
+    }
+
+    fn now(&self) -> Millis {
+        self.time.now()
+    }
+
+    fn random(&self) -> Result<[u8; 16], Error> {
+        Ok([7; 16])
+    }
+
+    fn spawn(&self, future: impl Future<Output = ()> + MaybeSend + 'static) {
+        self.time.spawn(Box::pin(future));
+    }
+}
+
+/// A socket that cannot be made.
+pub enum NoSocket {}
+
+impl Socket for NoSocket {
+    fn protocol(&self) -> &str {
+        match *self {}
+    }
+
+    async fn send(&mut self, _frame: Vec<u8>) -> Result<(), Error> {
+        match *self {}
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        match *self {}
+    }
+
+    fn close_reason(&self) -> Option<(u16, String)> {
+        match *self {}
+    }
+}
