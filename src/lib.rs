@@ -14,6 +14,8 @@ pub mod jsonrpc;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model;
+#[cfg(all(feature = "native", not(target_arch = "wasm32")))]
+pub mod native;
 pub mod sse;
 mod time;
 #[cfg(all(feature = "web", target_arch = "wasm32"))]

@@ -31,7 +31,8 @@ pub(super) fn client() -> Result<Client, reqwest::Error> {
 
 pub(super) async fn fetch(client: Client, request: HttpRequest) -> Result<(ResponseHead, HttpBody), Error> {
     let invalid = |what: &str| Error::new(ErrorKind::InvalidInput, format!("the request cannot be sent: {what}"));
-    let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| invalid("its method is not an HTTP method"))?;
+    let method =
+        Method::from_bytes(request.method.as_bytes()).map_err(|_| invalid("its method is not an HTTP method"))?;
     let url = Url::parse(&request.url).map_err(|error| invalid(&format!("its address is not a URL ({error})")))?;
     let mut builder = client.request(method, url);
     for (name, value) in &request.headers {
@@ -47,9 +48,10 @@ pub(super) async fn fetch(client: Client, request: HttpRequest) -> Result<(Respo
         let action = if error.is_connect() { "no connection to" } else { "no answer from" };
         Error::new(ErrorKind::Network, format!("{action} {authority}: {}", cause_of(&error)))
     })?;
-    let headers = response.headers().iter().map(|(name, value)| {
-        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-    });
+    let headers = response
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
     let head = ResponseHead { status: response.status().as_u16(), headers: headers.collect() };
     Ok((head, HttpBody(response)))
 }

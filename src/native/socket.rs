@@ -26,9 +26,10 @@ pub struct WebSocket {
 impl WebSocket {
     pub(super) async fn open(url: String, protocols: Vec<String>) -> Result<Self, Error> {
         let invalid = |what: String| Error::new(ErrorKind::InvalidInput, what);
-        let mut request = url.as_str().into_client_request().map_err(|error| {
-            invalid(format!("this is not the address of a WebSocket: {error}"))
-        })?;
+        let mut request = url
+            .as_str()
+            .into_client_request()
+            .map_err(|error| invalid(format!("this is not the address of a WebSocket: {error}")))?;
         if !protocols.is_empty() {
             let value = HeaderValue::try_from(protocols.join(", "))
                 .map_err(|_| invalid("a WebSocket subprotocol holds a character that is not allowed".to_owned()))?;
