@@ -22,9 +22,10 @@ check "rust formatting" cargo fmt --all --check
 check "clippy, native" cargo clippy --quiet --workspace --all-targets -- -D warnings
 check "clippy, wasm" cargo clippy --quiet -p crablet-bindings --target wasm32-unknown-unknown -- -D warnings
 check "rust docs" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
-check "each feature alone" cargo hack --quiet check -p crablet --each-feature --exclude-features web
-check "the features of the web, on wasm" \
-  cargo check --quiet -p crablet --no-default-features --features web,models --target wasm32-unknown-unknown
+check "each feature alone" \
+  cargo hack --quiet clippy -p crablet --each-feature --exclude-features web -- -D warnings
+check "the web feature, on wasm" \
+  cargo clippy --quiet -p crablet --no-default-features --features web --target wasm32-unknown-unknown -- -D warnings
 check "purity of the core" scripts/purity.sh
 check "dependencies" cargo deny --log-level warn check bans licenses sources
 check "javascript formatting and lints" node_modules/.bin/biome ci --colors=off --error-on-warnings
