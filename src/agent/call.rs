@@ -227,15 +227,39 @@ impl Call {
         self.finish(context, ToolOutput::error(reason), was_run);
     }
 
-    /// Asks again what was open when the session was saved.
+    /// Goes on with what was open when the session was saved, with the tools of the agent as it is now.
     pub(super) fn reopen(&mut self, context: &mut Context<'_>) {
-        let Some(tool) = self.tool.clone() else { return };
-        match self.stage.clone() {
+        self.tool = context.conversation.tools.find(&self.call.tool_name).cloned();
+        let stage = self.stage.clone();
+        let Some(tool) = self.tool.clone() else {
+            match stage {
+                // The preparation says so itself.
+                Stage::Waiting | Stage::Done { .. } => {}
+                Stage::AskingAfter { output, .. } => self.finish(context, output, true),
+                _ => self.refuse(context, format!("The tool {} is no longer there.", self.call.tool_name)),
+            }
+            return;
+        };
+        let hooks = context.conversation.agent.hooks;
+        match stage {
             Stage::Validating { input, then } => self.validate(context, &tool, input, then),
+            // Another agent may have other guards: the call is prepared again under them.
+            Stage::AskingBefore { .. } if !hooks.before_tool_call => self.stage = Stage::Waiting,
+            Stage::AskingAfter { output, .. } if !hooks.after_tool_call => self.finish(context, output, true),
             Stage::AskingBefore { .. } | Stage::AskingAfter { .. } => self.ask_hook(context, &tool),
             Stage::AwaitingApproval { input } => self.ask_approval(context, &tool, input),
-            Stage::Running { input } => self.hand_out(context, tool, input),
-            Stage::Waiting | Stage::Ready { .. } | Stage::Recording { .. } | Stage::Done { .. } => {}
+            Stage::Recording { input, .. } | Stage::Running { input } if tool.repeatable || tool.client_side => {
+                self.stage = Stage::Ready { input };
+                self.start(context);
+            }
+            Stage::Recording { .. } | Stage::Running { .. } => {
+                let text = format!(
+                    "{} was interrupted: the process stopped while it ran, and whether it took effect is not known.",
+                    tool.name
+                );
+                self.finish(context, ToolOutput::error(text), true);
+            }
+            Stage::Waiting | Stage::Ready { .. } | Stage::Done { .. } => {}
         }
     }
 
@@ -312,7 +336,11 @@ impl Call {
             AfterValidation::Hook | AfterValidation::Approval if tool.needs_approval => {
                 self.ask_approval(context, tool, input);
             }
-            _ => self.stage = Stage::Ready { input },
+            AfterValidation::Hook | AfterValidation::Approval => self.stage = Stage::Ready { input },
+            AfterValidation::Run => {
+                self.stage = Stage::Ready { input };
+                self.start(context);
+            }
         }
     }
 

@@ -252,7 +252,6 @@ impl Run {
                     call.hook_replied(&mut context, Err(format!("it did not answer within {limit} ms")));
                 }
             }
-            Purpose::AbortGrace => {}
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::event::Event;
 use super::input::{Input, InputError};
 use super::run::Run;
 use super::tool_set::ToolSet;
+use super::{restore, snapshot};
 use crate::model::{Content, Message};
 use crate::time::Millis;
 
@@ -43,13 +44,22 @@ impl Session {
         Self { conversation: Conversation::new(agent, seed), run: None }
     }
 
-    /// The conversation that [`snapshot`](Self::snapshot) saved. What was open is handed out again as effects.
+    /// The conversation that [`snapshot`](Self::snapshot) saved. What was open is handed out again as effects, and
+    /// `run-start` is shown again when a run is active.
+    ///
+    /// The agent may be another than before: a call whose tool it lacks gets an error for its result.
     ///
     /// # Errors
     ///
     /// When the text is not a snapshot, is damaged, or was written by a newer version.
-    pub fn restore(_snapshot: &str, agent: Arc<Agent>, _now: Millis) -> Result<Self, RestoreError> {
-        Ok(Self::new(agent, 0))
+    pub fn restore(snapshot: &str, agent: Arc<Agent>, now: Millis) -> Result<Self, RestoreError> {
+        let (conversation, run) = restore::read(snapshot, agent)?;
+        let mut session = Self { conversation, run };
+        if let Some(run) = &mut session.run {
+            run.reopen(&mut session.conversation, now);
+        }
+        session.advance(now);
+        Ok(session)
     }
 
     /// Takes an input. Never blocks, never panics.
@@ -112,8 +122,11 @@ impl Session {
     }
 
     /// The whole conversation as JSON text: can be saved at any moment and restored anywhere.
+    ///
+    /// It holds no key, no function and nothing of the agent's definition. Effects that were not polled yet are handed out
+    /// again after a restore; events that were not polled yet are not shown again.
     pub fn snapshot(&self) -> String {
-        String::new()
+        snapshot::write(&self.conversation, self.run.as_ref())
     }
 
     /// What the session is doing.

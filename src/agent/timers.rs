@@ -17,8 +17,6 @@ pub(super) enum Purpose {
     Tool(CallId),
     /// A hook has taken too long to answer about this call.
     Hook(CallId),
-    /// Tools that ignore the abort signal have had their grace.
-    AbortGrace,
 }
 
 /// A timer that the host was asked to set.

@@ -1,0 +1,255 @@
+//! From the saved form back to a session. What the form is, `snapshot.rs` says.
+
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::call::{AfterValidation, Call, Stage};
+use super::conversation::{Checkpoints, Conversation};
+use super::definition::Agent;
+use super::effect::{Effect, HookId, ModelCallId, TimerId};
+use super::event::{EndReason, EventKind, RunEnd, RunId};
+use super::input::ToolOutput;
+use super::run::{ModelCall, Phase, Run, Suspension};
+use super::session::RestoreError;
+use super::snapshot::{FORMAT, VERSION};
+use super::timers::{Purpose, Timer, Timers};
+use super::tools::Batch;
+use crate::error::{Error, ErrorKind};
+use crate::json::{Object, RawJson};
+use crate::model::{Body, CallId, Content, Message, MessageError, Part, StopReason, ToolCall, ToolResult, Usage};
+use crate::time::Millis;
+
+/// Reads a session: what lasts, and the run that was active.
+pub(super) fn read(text: &str, agent: Arc<Agent>) -> Result<(Conversation, Option<Run>), RestoreError> {
+    let object = Object::parse(text).map_err(|error| RestoreError::Malformed(error.to_string()))?;
+    if object.string("format").as_deref() != Some(FORMAT) {
+        return Err(RestoreError::Malformed(format!("its format is not {FORMAT:?}")));
+    }
+    let version = object.integer("version").ok_or_else(|| missing("version"))?;
+    if version > VERSION {
+        return Err(RestoreError::TooNew(version));
+    }
+    let seed = object.string("seed").and_then(|seed| u64::from_str_radix(&seed, 16).ok());
+    let mut conversation = Conversation::new(agent, seed.ok_or_else(|| missing("seed"))?);
+    conversation.ids.next = object.integer("nextId").ok_or_else(|| missing("nextId"))?;
+    let checkpoint = object.integer("checkpoint").unwrap_or_default();
+    conversation.checkpoints = Checkpoints { asked: checkpoint, saved: checkpoint };
+    for message in object.array("messages").ok_or_else(|| missing("messages"))? {
+        conversation.remember(&Arc::new(Message::parse(message.get())?));
+    }
+    for (name, queue) in [("steers", &mut conversation.steers), ("followUps", &mut conversation.follow_ups)] {
+        for content in object.array(name).unwrap_or_default() {
+            queue.push_back(Content::read_list(Some(content))?);
+        }
+    }
+    let run = object.object("run").map(|run| read_run(&run, &conversation)).transpose()?;
+    Ok((conversation, run))
+}
+
+impl Run {
+    /// Hands out again what was open.
+    pub(super) fn reopen(&mut self, conversation: &mut Conversation, now: Millis) {
+        self.context(conversation, now).emit(EventKind::RunStart);
+        // The silence belonged to an attempt that is gone; the next one sets its own.
+        self.timers.set.retain(|timer| timer.purpose != Purpose::ModelSilence);
+        for timer in &self.timers.set {
+            conversation.effects.push_back(Effect::SetTimer { timer: timer.id, at: timer.at });
+        }
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Saving { .. } => self.phase = Phase::Saving { seq: conversation.checkpoint() },
+            Phase::Ending { end, .. } => self.phase = Phase::Ending { end, seq: conversation.checkpoint() },
+            Phase::Calling(call) => {
+                let attempt = call.attempt.saturating_add(1);
+                let message = "the process stopped while the model answered; the call is made again";
+                let error = Error::new(ErrorKind::StreamTruncated, message);
+                self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error });
+                self.call_model(conversation, now, attempt);
+            }
+            Phase::Waiting { attempt } if self.timers.deadline(&Purpose::Retry).is_none() => {
+                self.call_model(conversation, now, attempt);
+            }
+            Phase::Tools { mut batch, suspension } => {
+                for call in &mut batch.calls {
+                    call.reopen(&mut self.context(conversation, now));
+                }
+                self.phase = Phase::Tools { batch, suspension };
+            }
+            phase @ (Phase::BetweenSteps | Phase::Waiting { .. } | Phase::Over) => self.phase = phase,
+        }
+    }
+}
+
+fn read_run(run: &Object<'_>, conversation: &Conversation) -> Result<Run, RestoreError> {
+    let phase = run.object("phase").ok_or_else(|| missing("phase"))?;
+    Ok(Run {
+        id: RunId(run.string("id").ok_or_else(|| missing("id"))?.into()),
+        steps: number(run, "steps")?,
+        blocks: number(run, "blocks")?,
+        usage: usage(run, "usage"),
+        step_usage: usage(run, "stepUsage"),
+        timers: Timers { set: run.objects("timers").iter().map(read_timer).collect::<Result<_, _>>()? },
+        phase: read_phase(&phase, conversation)?,
+    })
+}
+
+fn read_timer(timer: &Object<'_>) -> Result<Timer, RestoreError> {
+    let call_id = || timer.string("callId").map(CallId::new).ok_or_else(|| missing("callId"));
+    let purpose = timer.string("purpose").unwrap_or_default();
+    Ok(Timer {
+        id: TimerId(timer.integer("id").ok_or_else(|| missing("id"))?),
+        at: Millis(timer.integer("at").ok_or_else(|| missing("at"))?),
+        purpose: match purpose.as_str() {
+            "run-timeout" => Purpose::RunTimeout,
+            "model-silence" => Purpose::ModelSilence,
+            "retry" => Purpose::Retry,
+            "tool" => Purpose::Tool(call_id()?),
+            "hook" => Purpose::Hook(call_id()?),
+            _ => return Err(unknown("purpose", &purpose)),
+        },
+    })
+}
+
+fn read_phase(phase: &Object<'_>, conversation: &Conversation) -> Result<Phase, RestoreError> {
+    let kind = phase.string("type").unwrap_or_default();
+    Ok(match kind.as_str() {
+        "between-steps" => Phase::BetweenSteps,
+        "saving" => Phase::Saving { seq: 0 },
+        "calling" => Phase::Calling(ModelCall {
+            id: ModelCallId(0),
+            attempt: number(phase, "attempt")?,
+            answer: Answer::default(),
+            last_data: None,
+            data_since_timer: false,
+        }),
+        "waiting" => Phase::Waiting { attempt: number(phase, "attempt")? },
+        "tools" => {
+            Phase::Tools { batch: read_batch(&phase.objects("calls"), conversation)?, suspension: Suspension::None }
+        }
+        "ending" => Phase::Ending { end: read_end(phase)?, seq: 0 },
+        _ => return Err(unknown("phase", &kind)),
+    })
+}
+
+fn read_end(end: &Object<'_>) -> Result<RunEnd, RestoreError> {
+    let reason = end.string("stopReason").unwrap_or_default();
+    Ok(RunEnd {
+        reason: EndReason::from_name(&reason).ok_or_else(|| unknown("stop reason", &reason))?,
+        usage: usage(end, "usage"),
+        error: end.object("error").map(|error| read_error(&error)),
+        text: end.string("text").unwrap_or_default(),
+    })
+}
+
+fn read_error(error: &Object<'_>) -> Error {
+    let kind = error.string("kind").and_then(|kind| ErrorKind::from_name(&kind)).unwrap_or(ErrorKind::Internal);
+    let mut read = Error::new(kind, error.string("message").unwrap_or_default());
+    if let Some(status) = error.read("status") {
+        read = read.with_status(status);
+    }
+    if let Some(code) = error.string("code") {
+        read = read.with_code(code);
+    }
+    if let Some(milliseconds) = error.integer("retryAfterMs") {
+        read = read.with_retry_after(milliseconds);
+    }
+    read
+}
+
+/// The calls are those of the last message; the saved form has how far each has come.
+fn read_batch(stages: &[Object<'_>], conversation: &Conversation) -> Result<Batch, RestoreError> {
+    let calls: Vec<&ToolCall> = match conversation.history.last().map(|message| &message.body) {
+        Some(Body::Assistant(assistant)) => assistant
+            .content
+            .iter()
+            .filter_map(|part| match part {
+                Part::ToolCall(call) => Some(call),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    if calls.is_empty() || calls.len() != stages.len() {
+        return Err(RestoreError::Malformed("its calls are not those of its last message".to_owned()));
+    }
+    let read = |(call, stage): (&ToolCall, &Object<'_>)| {
+        if stage.string("callId").as_deref() != Some(call.call_id.as_str()) {
+            return Err(RestoreError::Malformed("its calls are not those of its last message".to_owned()));
+        }
+        Ok(Call { stage: read_stage(stage)?, ..Call::new(call.clone()) })
+    };
+    Ok(Batch { calls: calls.into_iter().zip(stages).map(read).collect::<Result<_, _>>()? })
+}
+
+fn read_stage(stage: &Object<'_>) -> Result<Stage, RestoreError> {
+    let input = || stage.get("input").map(RawJson::from).ok_or_else(|| missing("input"));
+    let hook = || stage.integer("hook").map(HookId).ok_or_else(|| missing("hook"));
+    let name = stage.string("stage").unwrap_or_default();
+    Ok(match name.as_str() {
+        "waiting" => Stage::Waiting,
+        "validating" => Stage::Validating {
+            input: input()?,
+            then: match stage.string("then").as_deref() {
+                Some("approval") => AfterValidation::Approval,
+                Some("run") => AfterValidation::Run,
+                _ => AfterValidation::Hook,
+            },
+        },
+        "asking-before" => Stage::AskingBefore { input: input()?, hook: hook()? },
+        "awaiting-approval" => Stage::AwaitingApproval { input: input()? },
+        "ready" => Stage::Ready { input: input()? },
+        "started" => Stage::Running { input: input()? },
+        "asking-after" => Stage::AskingAfter {
+            hook: hook()?,
+            input: input()?,
+            output: read_output(&stage.object("output").ok_or_else(|| missing("output"))?)?,
+        },
+        "done" => Stage::Done {
+            result: Arc::new(ToolResult::read(&stage.object("result").ok_or_else(|| missing("result"))?)?),
+            terminate: stage.boolean("terminate").unwrap_or(false),
+            was_run: stage.boolean("wasRun").unwrap_or(true),
+        },
+        _ => return Err(unknown("stage", &name)),
+    })
+}
+
+fn read_output(output: &Object<'_>) -> Result<ToolOutput, RestoreError> {
+    Ok(ToolOutput {
+        content: Content::read_list(output.get("content"))?,
+        output: output.get("output").map(RawJson::from),
+        details: output.get("details").map(RawJson::from),
+        is_error: output.boolean("isError").unwrap_or(false),
+        terminate: output.boolean("terminate").unwrap_or(false),
+    })
+}
+
+fn usage(object: &Object<'_>, name: &str) -> Usage {
+    object.object(name).map(|usage| Usage::read(&usage)).unwrap_or_default()
+}
+
+fn number(object: &Object<'_>, name: &'static str) -> Result<u32, RestoreError> {
+    object.read(name).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> RestoreError {
+    RestoreError::Malformed(format!("the member {name:?} is missing or of the wrong type"))
+}
+
+fn unknown(what: &str, name: &str) -> RestoreError {
+    RestoreError::Malformed(format!("it has a {what} {name:?} that this version does not know"))
+}
+
+impl From<MessageError> for RestoreError {
+    fn from(error: MessageError) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
+
+impl EndReason {
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "terminated" => Some(Self::Terminated),
+            "limit" => Some(Self::Limit),
+            _ => StopReason::from_name(name).map(Self::Model),
+        }
+    }
+}

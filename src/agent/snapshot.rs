@@ -1,0 +1,244 @@
+//! The saved form of a session, version 1.
+//!
+//! One JSON object, members always in this order:
+//!
+//! | member | value |
+//! |---|---|
+//! | `format` | `"crablet-session"` |
+//! | `version` | 1; every version that was released is read for ever |
+//! | `seed` | text of 16 hexadecimal digits, since JavaScript numbers cannot hold it |
+//! | `nextId` | the counter that ids are made from |
+//! | `checkpoint` | the number of the last checkpoint that was asked for |
+//! | `messages` | the history, oldest first, each as [`Message`](crate::model::Message) is written |
+//! | `steers`, `followUps` | the queues: lists of the content of user messages |
+//! | `run` | the active run, or `null` |
+//!
+//! A run is `{id, steps, blocks, usage, stepUsage, timers, phase}`. A timer is `{id, at, purpose, callId?}` with `at` in
+//! milliseconds of Unix time and a purpose of `run-timeout`, `model-silence`, `retry`, `tool` or `hook`.
+//! A phase has a `type`:
+//!
+//! | `type` | members | what a restored session does |
+//! |---|---|---|
+//! | `between-steps` | | begins the next step |
+//! | `saving` | | saves, then calls the model |
+//! | `calling` | `attempt` | calls the model with the same request as the next attempt; what came of the answer is void |
+//! | `waiting` | `attempt` | waits until the retry timer is due |
+//! | `tools` | `calls` | goes on with each call, see below |
+//! | `ending` | `stopReason`, `text`, `usage`, `error?` | saves, then shows the end |
+//!
+//! The calls of `tools` are those of the last message, in order: `{callId, stage, …}`.
+//!
+//! | `stage` | members | what a restored session does |
+//! |---|---|---|
+//! | `waiting` | | prepares it |
+//! | `validating` | `input`, `then` (`hook`, `approval`, `run`) | asks the validator again |
+//! | `asking-before` | `input`, `hook` | asks the hook again under the same id |
+//! | `awaiting-approval` | `input` | asks the person again |
+//! | `ready` | `input` | runs it |
+//! | `started` | `input` | runs it again if it is repeatable or client-side, else reports it as interrupted |
+//! | `asking-after` | `input`, `hook`, `output` | asks the hook again under the same id |
+//! | `done` | `result`, `terminate`, `wasRun` | keeps the result |
+//!
+//! Never in it: keys, tokens, functions, the definition of the agent, the encoded form of messages.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::call::{AfterValidation, Call, Stage};
+use super::conversation::Conversation;
+use super::input::ToolOutput;
+use super::run::{Phase, Run};
+use super::timers::{Purpose, Timer};
+use crate::model::{CallId, Usage};
+
+/// The value of `format`.
+pub(super) const FORMAT: &str = "crablet-session";
+
+/// The version that is written.
+pub(super) const VERSION: u64 = 1;
+
+/// The text of a session.
+pub(super) fn write(conversation: &Conversation, run: Option<&Run>) -> String {
+    // Nothing in a session can fail to be written: its maps have text for keys, and raw JSON was checked when it came in.
+    serde_json::to_string(&Snapshot { conversation, run }).unwrap_or_default()
+}
+
+struct Snapshot<'session> {
+    conversation: &'session Conversation,
+    run: Option<&'session Run>,
+}
+
+impl Serialize for Snapshot<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Conversation { ids, checkpoints, history, steers, follow_ups, .. } = self.conversation;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("format", FORMAT)?;
+        map.serialize_entry("version", &VERSION)?;
+        map.serialize_entry("seed", &format_args!("{:016x}", ids.seed))?;
+        map.serialize_entry("nextId", &ids.next)?;
+        map.serialize_entry("checkpoint", &checkpoints.asked)?;
+        map.serialize_entry("messages", history)?;
+        map.serialize_entry("steers", steers)?;
+        map.serialize_entry("followUps", follow_ups)?;
+        map.serialize_entry("run", &self.run)?;
+        map.end()
+    }
+}
+
+impl Serialize for Run {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The attempt in flight is lost with the process, but its tokens were spent.
+        let in_flight = match &self.phase {
+            Phase::Calling(call) => call.answer.usage(),
+            _ => Usage::default(),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("steps", &self.steps)?;
+        map.serialize_entry("blocks", &self.blocks)?;
+        map.serialize_entry("usage", &self.usage.plus(in_flight))?;
+        map.serialize_entry("stepUsage", &self.step_usage.plus(in_flight))?;
+        map.serialize_entry("timers", &self.timers.set)?;
+        map.serialize_entry("phase", &self.phase)?;
+        map.end()
+    }
+}
+
+impl Serialize for Timer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id.0)?;
+        map.serialize_entry("at", &self.at)?;
+        map.serialize_entry("purpose", self.purpose.name())?;
+        if let Some(call_id) = self.purpose.call_id() {
+            map.serialize_entry("callId", call_id)?;
+        }
+        map.end()
+    }
+}
+
+impl Purpose {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::RunTimeout => "run-timeout",
+            Self::ModelSilence => "model-silence",
+            Self::Retry => "retry",
+            Self::Tool(_) => "tool",
+            Self::Hook(_) => "hook",
+        }
+    }
+
+    fn call_id(&self) -> Option<&CallId> {
+        match self {
+            Self::Tool(call_id) | Self::Hook(call_id) => Some(call_id),
+            Self::RunTimeout | Self::ModelSilence | Self::Retry => None,
+        }
+    }
+}
+
+impl Serialize for Phase {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            Self::BetweenSteps => map.serialize_entry("type", "between-steps")?,
+            Self::Saving { .. } => map.serialize_entry("type", "saving")?,
+            Self::Calling(call) => {
+                map.serialize_entry("type", "calling")?;
+                map.serialize_entry("attempt", &call.attempt)?;
+            }
+            Self::Waiting { attempt } => {
+                map.serialize_entry("type", "waiting")?;
+                map.serialize_entry("attempt", attempt)?;
+            }
+            Self::Tools { batch, .. } => {
+                map.serialize_entry("type", "tools")?;
+                map.serialize_entry("calls", &batch.calls)?;
+            }
+            Self::Ending { end, .. } => {
+                map.serialize_entry("type", "ending")?;
+                map.serialize_entry("stopReason", end.reason.as_str())?;
+                map.serialize_entry("text", &end.text)?;
+                map.serialize_entry("usage", &end.usage)?;
+                if let Some(error) = &end.error {
+                    map.serialize_entry("error", error)?;
+                }
+            }
+            // Not seen outside the machine: the session drops the run before an input is done.
+            Self::Over => map.serialize_entry("type", "over")?,
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Call {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("callId", &self.call.call_id)?;
+        match &self.stage {
+            Stage::Waiting => map.serialize_entry("stage", "waiting")?,
+            Stage::Validating { input, then } => {
+                map.serialize_entry("stage", "validating")?;
+                map.serialize_entry("input", input)?;
+                map.serialize_entry("then", then.name())?;
+            }
+            Stage::AskingBefore { input, hook } => {
+                map.serialize_entry("stage", "asking-before")?;
+                map.serialize_entry("input", input)?;
+                map.serialize_entry("hook", &hook.0)?;
+            }
+            Stage::AwaitingApproval { input } => {
+                map.serialize_entry("stage", "awaiting-approval")?;
+                map.serialize_entry("input", input)?;
+            }
+            Stage::Ready { input } => {
+                map.serialize_entry("stage", "ready")?;
+                map.serialize_entry("input", input)?;
+            }
+            // Whoever reads this cannot know whether it was handed out after the saving, so it counts as handed out.
+            Stage::Recording { input, .. } | Stage::Running { input } => {
+                map.serialize_entry("stage", "started")?;
+                map.serialize_entry("input", input)?;
+            }
+            Stage::AskingAfter { hook, input, output } => {
+                map.serialize_entry("stage", "asking-after")?;
+                map.serialize_entry("input", input)?;
+                map.serialize_entry("hook", &hook.0)?;
+                map.serialize_entry("output", output)?;
+            }
+            Stage::Done { result, terminate, was_run } => {
+                map.serialize_entry("stage", "done")?;
+                map.serialize_entry("result", result.as_ref())?;
+                map.serialize_entry("terminate", terminate)?;
+                map.serialize_entry("wasRun", was_run)?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl AfterValidation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::Approval => "approval",
+            Self::Run => "run",
+        }
+    }
+}
+
+/// Written as `{content, output?, details?, isError, terminate}`.
+impl Serialize for ToolOutput {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("content", &self.content)?;
+        if let Some(output) = &self.output {
+            map.serialize_entry("output", output)?;
+        }
+        if let Some(details) = &self.details {
+            map.serialize_entry("details", details)?;
+        }
+        map.serialize_entry("isError", &self.is_error)?;
+        map.serialize_entry("terminate", &self.terminate)?;
+        map.end()
+    }
+}

@@ -1,0 +1,208 @@
+//! What is saved, and what a restored session does with what was open.
+
+use crablet::agent::{
+    Agent, Approval, Effect, EventKind, HookReply, Hooks, Input, RestoreError, Session, Status, ToolDefinition,
+    ToolOutput,
+};
+use crablet::model::{ModelEvent, StopReason};
+use crablet::{Error, ErrorKind, Millis};
+
+use crate::harness::{Harness, agent, stop, text, text_block, tool};
+
+fn repeatable(name: &str) -> ToolDefinition {
+    ToolDefinition { repeatable: true, ..tool(name) }
+}
+
+#[test]
+fn an_idle_conversation_goes_on_after_a_restore() {
+    let mut host = Harness::prompted(agent(vec![]));
+    host.answer("one");
+    let mut restored = host.restored(agent(vec![]));
+    assert_eq!(restored.transcript(), host.transcript());
+    assert!(restored.effects.is_empty() && restored.events.is_empty());
+    restored.give(Input::Prompt(text("again")));
+    restored.answer("two");
+    assert_eq!(restored.transcript(), ["user(hello)", "assistant(one)", "user(again)", "assistant(two)"]);
+}
+
+#[test]
+fn writing_and_reading_are_inverse() {
+    let mut host = Harness::prompted(agent(vec![tool("a"), repeatable("b")]));
+    host.give(Input::FollowUp(text("and then")));
+    host.answer_calls(&[("1", "a", r#"{"b":1.0,"a":2}"#), ("2", "b", "{}")]);
+    host.tool_ends("1", ToolOutput::text("done"));
+    let text = host.session.snapshot();
+    let restored = Session::restore(&text, host.session.agent().clone(), host.now).unwrap();
+    assert_eq!(restored.snapshot(), text);
+}
+
+#[test]
+fn a_model_call_in_flight_is_made_again_as_the_next_attempt() {
+    let mut host = Harness::prompted(agent(vec![]));
+    host.stream(vec![
+        ModelEvent::TextStart { block: 0 },
+        ModelEvent::TextDelta { block: 0, text: "half an ans".into() },
+        stop(StopReason::Stop)[0].clone(),
+    ]);
+    let mut restored = host.restored(agent(vec![]));
+    assert_eq!(restored.names(), ["run-start", "step-retry"]);
+    assert!(matches!(restored.events[1].kind, EventKind::StepRetry { attempt: 2, delay: 0, .. }));
+    assert_eq!(restored.model_call().1.messages, host.model_call().1.messages);
+    restored.answer("whole");
+    assert_eq!(restored.transcript(), ["user(hello)", "assistant(whole)"]);
+    assert_eq!(restored.run_end().usage.output, Some(10), "the tokens of the lost attempt were spent");
+}
+
+#[test]
+fn a_started_tool_runs_again_only_if_it_is_repeatable() {
+    let tools = || agent(vec![tool("once"), repeatable("often")]);
+    let mut host = Harness::prompted(tools());
+    host.answer_calls(&[("1", "once", "{}"), ("2", "often", "{}")]);
+    let mut restored = host.restored(tools());
+    assert_eq!(restored.handed_out(), ["2"]);
+    restored.tool_ends("2", ToolOutput::text("fine"));
+    restored.answer("done");
+    assert_eq!(restored.transcript()[2], "tool(1 error; 2 ok)");
+    assert!(crate::harness::content_in_short(&restored.results()[0].content).contains("interrupted"));
+}
+
+#[test]
+fn a_stored_result_is_not_asked_for_again() {
+    let tools = || agent(vec![tool("a"), repeatable("b")]);
+    let mut host = Harness::prompted(tools());
+    host.answer_calls(&[("1", "a", "{}"), ("2", "b", "{}")]);
+    host.tool_ends("1", ToolOutput::text("kept"));
+    let mut restored = host.restored(tools());
+    assert_eq!(restored.handed_out(), ["2"]);
+    restored.tool_ends("2", ToolOutput::text("fine"));
+    assert_eq!(restored.transcript()[2], "tool(1 ok; 2 ok)");
+}
+
+#[test]
+fn approvals_client_side_tools_and_hooks_are_asked_again_under_the_same_id() {
+    let tools = || Agent {
+        hooks: Hooks { after_tool_call: true, ..Hooks::default() },
+        ..agent(vec![
+            ToolDefinition { needs_approval: true, ..tool("guarded") },
+            ToolDefinition { client_side: true, ..tool("client") },
+            tool("plain"),
+        ])
+    };
+    let mut host = Harness::prompted(tools());
+    host.answer_calls(&[("1", "guarded", "{}"), ("2", "client", "{}"), ("3", "plain", "{}")]);
+    host.tool_ends("3", ToolOutput::text("raw"));
+    let hook = host.hook();
+
+    let mut restored = host.restored(tools());
+    assert_eq!(restored.hook(), hook);
+    restored.reply(Ok(HookReply::ChangeResult(ToolOutput::text("polished"))));
+    assert_eq!(restored.status(), Status::Suspended);
+
+    let mut restored = restored.restored(tools());
+    assert_eq!(restored.status(), Status::Suspended);
+    assert_eq!(restored.names(), ["run-start", "approval-request", "tool-start", "run-suspended"]);
+    assert!(restored.effects.iter().any(|effect| matches!(effect, Effect::AskApproval { .. })));
+    restored.decide("1", Approval::Allow);
+    restored.tool_ends("1", ToolOutput::text("allowed"));
+    restored.reply(Ok(HookReply::Continue));
+    restored.tool_ends("2", ToolOutput::text("by the client"));
+    restored.reply(Ok(HookReply::Continue));
+    restored.answer("done");
+    assert_eq!(restored.transcript()[2], "tool(1 ok; 2 ok; 3 ok)");
+    restored.run_end();
+}
+
+#[test]
+fn timers_keep_their_deadlines() {
+    let slow = || agent(vec![ToolDefinition { timeout: Some(5_000), repeatable: true, ..tool("slow") }]);
+    let mut host = Harness::prompted(slow());
+    host.answer_calls(&[("1", "slow", "{}")]);
+    host.pass(3_000);
+    let mut restored = host.restored(slow());
+    assert_eq!(restored.timers, host.timers);
+    restored.pass(1_999);
+    assert!(restored.results().is_empty());
+    restored.pass(1);
+    assert_eq!(restored.cancelled(), ["1"]);
+    assert!(restored.results()[0].is_error);
+}
+
+#[test]
+fn a_retry_is_waited_for_until_the_same_moment() {
+    let mut host = Harness::prompted(agent(vec![]));
+    host.fail_stream(Error::new(ErrorKind::Overloaded, "busy"));
+    let deadline = host.timers[0].1;
+    host.pass(100);
+    let mut restored = host.restored(agent(vec![]));
+    assert_eq!(restored.timers[0].1, deadline);
+    assert_eq!(restored.model_calls(), 0);
+    restored.pass(60_000);
+    assert_eq!(restored.model_calls(), 1);
+    restored.answer("there");
+    assert_eq!(restored.run_end().text, "there");
+}
+
+#[test]
+fn a_call_whose_tool_is_gone_gets_an_error() {
+    let mut host = Harness::prompted(agent(vec![repeatable("a"), repeatable("b")]));
+    host.answer_calls(&[("1", "a", "{}"), ("2", "b", "{}")]);
+    let mut restored = host.restored(agent(vec![repeatable("b")]));
+    assert_eq!(restored.handed_out(), ["2"]);
+    restored.tool_ends("2", ToolOutput::text("fine"));
+    assert_eq!(restored.transcript()[2], "tool(1 error; 2 ok)");
+}
+
+#[test]
+fn what_the_validator_made_is_not_saved_and_is_asked_for_again() {
+    let checked = || agent(vec![ToolDefinition { has_validator: true, repeatable: true, ..tool("a") }]);
+    let mut host = Harness::prompted(checked());
+    host.answer_calls(&[("1", "a", r#"{"n":1}"#)]);
+    let validated = |host: &mut Harness, outcome| {
+        host.give(Input::InputValidated { call_id: crablet::model::CallId::new("1"), outcome: Ok(outcome) });
+    };
+    validated(&mut host, Some(crate::harness::raw(r#"{"secret":2}"#)));
+    assert_eq!(host.handed_out(), ["1"]);
+    assert!(!host.session.snapshot().contains("secret"));
+
+    let mut restored = host.restored(checked());
+    assert!(restored.handed_out().is_empty(), "first the validator");
+    validated(&mut restored, Some(crate::harness::raw(r#"{"secret":2}"#)));
+    let given = restored.effects.iter().find_map(|effect| match effect {
+        Effect::CallTool { input, .. } => Some(input.as_str().to_owned()),
+        _ => None,
+    });
+    assert_eq!(given.as_deref(), Some(r#"{"secret":2}"#));
+}
+
+#[test]
+fn text_that_is_no_snapshot_is_refused_with_the_reason() {
+    let agent = std::sync::Arc::new(agent(vec![]));
+    let restore = |text: &str| Session::restore(text, agent.clone(), Millis(0)).unwrap_err();
+    assert!(matches!(restore(""), RestoreError::Malformed(_)));
+    assert!(matches!(restore("{}"), RestoreError::Malformed(_)));
+    assert!(matches!(restore(r#"{"format":"crablet-session","version":2}"#), RestoreError::TooNew(2)));
+    let whole = Harness::prompted((*agent).clone()).session.snapshot();
+    for end in 0..whole.len() {
+        assert!(matches!(restore(&whole[..end]), RestoreError::Malformed(_)), "cut at {end}");
+    }
+    let other = restore(&whole.replace("\"calling\"", "\"dancing\""));
+    assert!(other.to_string().contains("dancing"), "{other}");
+}
+
+#[test]
+fn the_format_is_version_1_for_ever() {
+    let mut host = Harness::new(agent(vec![tool("a"), ToolDefinition { needs_approval: true, ..tool("b") }]));
+    host.give(Input::Prompt(text("hello")));
+    host.stream(text_block(0, "let me see"));
+    host.stream(
+        [crate::harness::call_block(1, "1", "a", "{}"), crate::harness::call_block(2, "2", "b", "{}")].concat(),
+    );
+    host.stream(stop(StopReason::ToolUse));
+    host.end_stream();
+    host.tool_ends("1", ToolOutput::text("one"));
+    host.give(Input::FollowUp(text("more")));
+    let golden = include_str!("golden/snapshot-v1.json").trim_end();
+    assert_eq!(host.session.snapshot(), golden);
+    let restored = Session::restore(golden, host.session.agent().clone(), host.now).unwrap();
+    assert_eq!(restored.status(), Status::Suspended);
+}
