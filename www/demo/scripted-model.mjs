@@ -116,9 +116,15 @@ function answerFrom(results) {
     const target = describeArguments(call?.arguments);
     const quoted = text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}\n… (${text.length - MAX_QUOTE} more)` : text;
     const fence = "`".repeat(Math.max(3, longestBackticks(quoted) + 1));
-    return `**${name}**${target} returned:\n\n${fence}text\n${quoted.replace(/\n$/, "")}\n${fence}`;
+    const verb = isFailure(text) ? "failed" : "returned";
+    return `**${name}**${target} ${verb}:\n\n${fence}text\n${quoted.replace(/\n$/, "")}\n${fence}`;
   });
   return results.length > 1 ? `I asked ${results.length} tools at once.\n\n${parts.join("\n\n")}` : parts.join("");
+}
+
+/** The wire has no mark for a failed tool: it is told in words. */
+function isFailure(text) {
+  return /^\W*(?:error|failed|the tool)\b/i.test(text);
 }
 
 function describeArguments(text) {

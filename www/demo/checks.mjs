@@ -1,0 +1,238 @@
+// What must hold in the demo, from the user's side. Each suite is a function of the running demo and the open page.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { Demo, expectGone } from "./demo-process.mjs";
+
+/** The most layout shift that streaming may cause; Chromium's own limit for "good" is ten times as much. */
+const MAX_LAYOUT_SHIFT = 0.01;
+
+const random = () => randomBytes(6).toString("hex");
+
+/** Writes a file that nobody can have known before, into the folder lent to the agent. */
+async function surprise(demo) {
+  const file = { name: `note-${random()}.txt`, content: `the word is ${random()}` };
+  await writeFile(join(demo.filesFolder, file.name), `${file.content}\n`);
+  return file;
+}
+
+const closedPort = () =>
+  new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+
+async function tools({ check, demo, playground, screenshotFolder }) {
+  const { page } = playground;
+  await check("the page connects to the MCP server through the shim and lists its tools", async () => {
+    await page.locator('.server[data-server="files"][data-state="ready"]').waitFor();
+    const count = Number.parseInt(await playground.server("files").locator(".tools summary").innerText());
+    assert.ok(count >= 10, `${count} tools`);
+  });
+  await page.screenshot({ path: join(screenshotFolder, "welcome-1280.png") });
+
+  await check("a file with a random name and content is read by a real tool and quoted in the answer", async () => {
+    const file = await surprise(demo);
+    const answer = await playground.ask(`Read ${file.name}`);
+    assert.ok(answer.includes(file.content), answer);
+    const cards = await playground.toolCards();
+    assert.deepEqual(cards.map((card) => card.status), ["ok"]);
+  });
+
+  await check("two things are asked of two tools in parallel", async () => {
+    const [one, two] = [await surprise(demo), await surprise(demo)];
+    const answer = await playground.ask(`Read ${one.name} and ${two.name}`);
+    assert.ok(answer.includes(one.content) && answer.includes(two.content), answer);
+    const cards = await playground.toolCards();
+    assert.deepEqual(cards.map((card) => card.status), ["ok", "ok"]);
+    const lastStart = Math.max(...cards.map((card) => card.started));
+    const firstEnd = Math.min(...cards.map((card) => card.ended));
+    assert.ok(lastStart <= firstEnd, `the second began ${lastStart - firstEnd} ms after the first had ended`);
+  });
+
+  await check("a tool that fails is shown as failed, and the agent goes on", async () => {
+    const answer = await playground.ask("Read no-such-file.txt");
+    assert.deepEqual((await playground.toolCards()).map((card) => card.status), ["error"]);
+    assert.match(answer, /no-such-file/);
+  });
+}
+
+async function streaming({ check, demo, playground }) {
+  const { page } = playground;
+  await check("the answer streams, and nothing jumps while it does", async () => {
+    await page.evaluate(() => {
+      globalThis.layoutShift = 0;
+      globalThis.lengths = new Set();
+      globalThis.watch = setInterval(() => globalThis.lengths.add([...document.querySelectorAll(".markdown")].at(-1)?.innerText.length), 20);
+    });
+    const answer = await playground.ask("Count to 300");
+    assert.ok(answer.includes("299, 300"), answer);
+    const { lengths, shift } = await page.evaluate(() => {
+      clearInterval(globalThis.watch);
+      return { lengths: globalThis.lengths.size, shift: globalThis.layoutShift };
+    });
+    assert.ok(lengths > 5, `the text was seen at ${lengths} lengths`);
+    assert.ok(shift <= MAX_LAYOUT_SHIFT, `layout shift ${shift}`);
+  });
+
+  await check("abort in the middle of a stream ends it at once, and the model's server sees the close", async () => {
+    const from = demo.lines.length;
+    await playground.send("Count to 2000");
+    await page.locator(".markdown", { hasText: "20, 21" }).last().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    const answer = await playground.answered();
+    assert.ok(answer.includes("20, 21") && !answer.includes("1999"), "what had come stays, the rest does not come");
+    assert.equal(await playground.error(), undefined);
+    await demo.line(/the client closed the stream/, from);
+    assert.ok((await playground.ask("Count to 3")).includes("1, 2, 3"), "the next prompt works");
+  });
+
+  await check("a message sent while the agent works steers it", async () => {
+    const file = await surprise(demo);
+    await playground.send("Count to 300");
+    await page.locator(".markdown", { hasText: "20, 21" }).last().waitFor();
+    const answer = await playground.ask(`Read ${file.name}`);
+    assert.ok(answer.includes(file.content), answer);
+  });
+}
+
+async function badInput({ check, demo, playground, screenshotFolder }) {
+  const good = { model: "scripted-demo", baseUrl: demo.modelUrl };
+  const works = async () => {
+    await playground.configure(good);
+    const file = await surprise(demo);
+    assert.ok((await playground.ask(`Read ${file.name}`)).includes(file.content), "the next prompt works");
+  };
+  const failures = [
+    ["a wrong key", { model: "bad-key" }, ["auth"], /key/i],
+    ["a model that does not exist", { model: "no-such-model" }, ["bad-request"], /no-such-model/],
+    ["status 200 with an error inside", { model: "error-200" }, ["server"], /failed after the status/],
+    ["an error in the middle of the stream", { model: "error-in-stream" }, ["server"], /failed while/],
+    ["a stream cut in the middle", { model: "cut" }, ["network", "stream-truncated"], /./],
+    ["a stream without its end marker", { model: "cut-clean" }, ["stream-truncated"], /./],
+    ["an overloaded model", { model: "overloaded" }, ["overloaded"], /overloaded/i],
+    ["a server that cannot be reached", { baseUrl: `http://127.0.0.1:${await closedPort()}/v1` }, ["network"], /127\.0\.0\.1/],
+    ["an address that is none", { baseUrl: "somewhere" }, ["invalid-input"], /address/],
+  ];
+  for (const [what, change, kinds, words] of failures) {
+    await check(`${what} is told where the answer would be, and the next prompt works`, async () => {
+      await playground.configure({ ...good, ...change });
+      await playground.ask("Hello there");
+      const error = await playground.error();
+      assert.ok(error, "an error is shown");
+      assert.ok(kinds.includes(error.kind), `kind ${error.kind}: ${error.text}`);
+      assert.match(error.text, words);
+      if (change.model === "bad-key") await playground.page.screenshot({ path: join(screenshotFolder, "error-1280.png") });
+      await works();
+    });
+  }
+
+  await check("an overloaded model is tried again, and the page says so", async () => {
+    await playground.configure({ ...good, model: "overloaded-once" });
+    assert.ok((await playground.ask("Count to 4")).includes("1, 2, 3, 4"));
+    assert.equal((await playground.notices()).length, 1);
+    await playground.configure(good);
+  });
+
+  for (const model of ["malformed-arguments", "unknown-tool"]) {
+    await check(`a call with ${model === "unknown-tool" ? "an unknown tool" : "malformed arguments"} is not run, and the model is told`, async () => {
+      await playground.configure({ ...good, model });
+      const answer = await playground.ask("Use a tool");
+      assert.deepEqual((await playground.toolCards()).map((card) => card.status), ["error"]);
+      assert.notEqual(answer, "");
+      await works();
+    });
+  }
+}
+
+async function secrets({ check, playground }) {
+  const { page } = playground;
+  await check("keys are in memory only, unless the user asks for the browser session", async () => {
+    const stored = () => page.evaluate(() => JSON.stringify([{ ...sessionStorage }, { ...localStorage }]));
+    const key = `key-${random()}`;
+    await page.locator("#api-key").fill(key);
+    assert.ok(!(await stored()).includes(key));
+    const keep = page.getByLabel("Keep for this browser session");
+    await keep.check();
+    assert.ok((await stored()).includes(key));
+    await keep.uncheck();
+    assert.ok(!(await stored()).includes(key));
+    await page.locator("#api-key").fill("");
+  });
+}
+
+async function looks({ check, playground, screenshotFolder }) {
+  const { page } = playground;
+  const widths = [[1280, 800], [390, 844]];
+  await playground.newConversation();
+  await playground.ask("List the folder and read notes/tea.txt");
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    for (const [width, height] of widths) {
+      await check(`the page fits ${width} pixels (${scheme})`, async () => {
+        await page.setViewportSize({ width, height });
+        await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+        await page.screenshot({ path: join(screenshotFolder, `chat-${width}-${scheme}.png`) });
+        const wider = await page.evaluate(() =>
+          [...document.querySelectorAll(".header, .main, .main *")].filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !element.closest("pre, .table-scroll, .visually-hidden")).map((element) => element.className || element.tagName),
+        );
+        assert.deepEqual(wider, []);
+      });
+    }
+  }
+  await check("on a phone the connection panel opens over the conversation and closes with Escape", async () => {
+    await page.getByRole("button", { name: /scripted-demo/ }).click();
+    const close = page.locator(".panel").getByRole("button", { name: "Close" });
+    await close.waitFor();
+    await page.locator(".panel").evaluate((panel) => Promise.all(panel.getAnimations().map((animation) => animation.finished)));
+    await page.screenshot({ path: join(screenshotFolder, "panel-390-dark.png") });
+    await page.keyboard.press("Escape");
+    await close.waitFor({ state: "hidden" });
+  });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+async function lostShim({ check, demo, playground, screenshotFolder }) {
+  await check("with the shim stopped, the error is seen and no answer", async () => {
+    const file = await surprise(demo);
+    process.kill(demo.shimPid, "SIGTERM");
+    await demo.line(/crablet-shim has ended/);
+    const answer = await playground.ask(`Read ${file.name}`);
+    assert.ok(!answer.includes(file.content), "nothing can have read the file");
+    const failedCard = (await playground.toolCards()).some((card) => card.status === "error");
+    assert.ok(failedCard || (await playground.error()) !== undefined, "an error is shown");
+    await playground.page.screenshot({ path: join(screenshotFolder, "shim-lost-1280.png") });
+  });
+
+  await check("the server's row says that it failed, and without it the agent still answers", async () => {
+    await playground.server("files").getByRole("button", { name: /again/ }).click();
+    await playground.page.locator('.server[data-server="files"][data-state="failed"]').waitFor();
+    await playground.server("files").getByRole("button", { name: /Remove/ }).click();
+    assert.ok((await playground.ask("Count to 5")).includes("1, 2, 3, 4, 5"));
+  });
+
+  await check("the page made no script error and asked for nothing its policy forbids", () => assert.deepEqual(playground.faults, []));
+}
+
+async function endings({ check, demo }) {
+  await check("Ctrl-C stops everything", async () => {
+    const processes = await demo.processes();
+    assert.equal(await demo.stop("SIGINT"), 0);
+    await expectGone(processes);
+  });
+
+  await check("a demo that is killed leaves no process behind", async () => {
+    const other = await Demo.start();
+    const processes = await other.processes();
+    assert.ok(processes.length >= 2, "the guard and the shim run");
+    await other.stop("SIGKILL");
+    await expectGone(processes);
+  });
+}
+
+export const suites = [tools, streaming, badInput, secrets, looks, lostShim, endings];

@@ -1,0 +1,97 @@
+// The page: a header, the conversation, and the connection panel beside it (or over it, where there is no room).
+import { signal } from "@preact/signals";
+import type { RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { ChatView } from "./chat/chat-view";
+import { isEmpty, reset } from "./chat/conversation";
+import { ConnectionPanel } from "./connection/connection-panel";
+import { loadDemo } from "./connection/demo";
+import { reconnectAll, serverStates } from "./connection/servers";
+import { isScripted, keepForSession, modelSettings, serverSettings } from "./connection/settings";
+import { Logo, PlusIcon, SettingsIcon, ThemeIcon } from "./ui/icons";
+import { toggleTheme } from "./ui/theme";
+
+/** Whether there is no room for the panel beside the conversation, as the style sheet has it. */
+const narrow = matchMedia("(width < 960px)");
+const isNarrow = signal(narrow.matches);
+narrow.addEventListener("change", () => (isNarrow.value = narrow.matches));
+
+/** Whether the user has opened the panel over the conversation; where both fit it is always there. */
+const isPanelOpen = signal(false);
+
+export function App() {
+  const panelButton = useRef<HTMLButtonElement>(null);
+  const panelHeading = useRef<HTMLHeadingElement>(null);
+  const isOver = isPanelOpen.value && isNarrow.value;
+
+  useEffect(() => {
+    void start();
+  }, []);
+
+  // The focus goes into the panel when it opens, and back to where it was opened from.
+  const wasOver = useRef(false);
+  useEffect(() => {
+    if (isOver) panelHeading.current?.focus();
+    else if (wasOver.current) panelButton.current?.focus();
+    wasOver.current = isOver;
+  }, [isOver]);
+
+  const open = () => {
+    isPanelOpen.value = true;
+    panelHeading.current?.focus();
+  };
+  const close = () => (isPanelOpen.value = false);
+
+  return (
+    <div class="app" data-panel={isOver ? "open" : "closed"} onKeyDown={(event) => event.key === "Escape" && isOver && close()}>
+      <header class="header" inert={isOver}>
+        <h1 class="brand">
+          <Logo />
+          <span>crablet</span>
+          <span class="brand-note">playground</span>
+        </h1>
+        <ModelChip onClick={open} buttonRef={panelButton} isExpanded={isOver} />
+        <button type="button" class="icon-button" onClick={reset} disabled={isEmpty.value} aria-label="New conversation" title="New conversation">
+          <PlusIcon />
+        </button>
+        <button type="button" class="icon-button" onClick={toggleTheme} aria-label="Dark or light" title="Dark or light">
+          <ThemeIcon />
+        </button>
+      </header>
+      <main class="main" inert={isOver}>
+        <ChatView />
+      </main>
+      <ConnectionPanel headingRef={panelHeading} onClose={close} />
+      {isOver && <div class="backdrop" onClick={close} />}
+    </div>
+  );
+}
+
+function ModelChip(props: { readonly onClick: () => void; readonly buttonRef: RefObject<HTMLButtonElement | null>; readonly isExpanded: boolean }) {
+  const states = [...serverStates.value.values()];
+  const failed = states.filter((state) => state.status === "failed").length;
+  const ready = states.filter((state) => state.status === "ready").length;
+  const servers = failed > 0 ? `${failed} of ${states.length} servers failed` : `${ready} ${ready === 1 ? "server" : "servers"}`;
+  return (
+    <button type="button" class="chip" ref={props.buttonRef} onClick={props.onClick} aria-expanded={props.isExpanded} aria-controls="connection" title="Connection">
+      <SettingsIcon />
+      <span class="chip-model">{modelSettings.value.model || "No model"}</span>
+      {isScripted.value && <span class="badge">scripted</span>}
+      {states.length > 0 && (
+        <span class="chip-servers" data-state={failed > 0 ? "failed" : "ready"}>
+          {servers}
+        </span>
+      )}
+    </button>
+  );
+}
+
+/** A demo's settings win over nothing, but not over what the user had kept. */
+async function start(): Promise<void> {
+  const given = await loadDemo();
+  if (given && !keepForSession.value) {
+    modelSettings.value = given.model;
+    serverSettings.value = given.servers;
+  }
+  reconnectAll();
+}

@@ -1,0 +1,74 @@
+// The field to write in: sends a prompt, or steers the run that is working.
+import { useRef } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { SendIcon, StopIcon } from "../ui/icons";
+import { isScripted } from "../connection/settings";
+import { abort, isRunning, send, transcript } from "./conversation";
+
+export function Composer() {
+  const text = useSignal("");
+  const field = useRef<HTMLTextAreaElement>(null);
+  const { tokens } = transcript.value;
+  const isReady = text.value.trim() !== "";
+
+  const submit = () => {
+    if (!isReady) return;
+    send(text.value.trim());
+    text.value = "";
+    field.current?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    // Enter that ends the composition of a character is not for us.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      submit();
+    } else if (event.key === "Escape" && isRunning.value) {
+      abort();
+    }
+  };
+
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      <div class="composer-box">
+        <label class="visually-hidden" for="prompt">
+          {isRunning.value ? "Steer the agent" : "Message"}
+        </label>
+        <textarea
+          id="prompt"
+          ref={field}
+          rows={1}
+          autoFocus
+          enterkeyhint="send"
+          placeholder={isRunning.value ? "Steer the agent while it works" : "Ask something"}
+          value={text.value}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        {isRunning.value && (
+          <button type="button" class="round-button stop" onClick={abort} aria-label="Stop" title="Stop (Escape)">
+            <StopIcon />
+          </button>
+        )}
+        {(!isRunning.value || isReady) && (
+          <button type="submit" class="round-button" disabled={!isReady} aria-label={isRunning.value ? "Steer" : "Send"} title={isRunning.value ? "Steer (Enter)" : "Send (Enter)"}>
+            <SendIcon />
+          </button>
+        )}
+      </div>
+      <p class="composer-foot">
+        <span>{isScripted.value ? "A scripted model answers: it quotes tools, it does not think." : "Models make mistakes. Check what matters."}</span>
+        {tokens.input > 0 && (
+          <span title="Tokens of this conversation: read by the model, written by it">
+            {tokens.input.toLocaleString("en")} in · {tokens.output.toLocaleString("en")} out
+          </span>
+        )}
+      </p>
+    </form>
+  );
+}

@@ -1,0 +1,38 @@
+// What went wrong, in plain words, where the answer would have been.
+import type { ErrorInfo } from "crablet";
+import { AlertIcon, RetryIcon } from "../ui/icons";
+import { retry } from "./conversation";
+import { wordsFor } from "./error-words";
+import type { NoticeItem } from "./transcript";
+
+export function ErrorCard({ error }: { readonly error: ErrorInfo }) {
+  const { title, advice } = wordsFor(error);
+  return (
+    <div class="error-card" role="alert" data-error={error.kind}>
+      <AlertIcon />
+      <div class="error-words">
+        <strong>{title}</strong>
+        <p>{advice}</p>
+        <p class="error-message">
+          {error.message}
+          {error.status !== undefined && ` (HTTP ${error.status})`}
+        </p>
+      </div>
+      <button type="button" class="quiet-button" onClick={retry}>
+        <RetryIcon /> Try again
+      </button>
+    </div>
+  );
+}
+
+export function Notice({ item }: { readonly item: NoticeItem }) {
+  return (
+    <p class="notice" role="status">
+      <RetryIcon />
+      <span>
+        {item.error && `${wordsFor(item.error).title}. `}
+        {item.text}
+      </span>
+    </p>
+  );
+}

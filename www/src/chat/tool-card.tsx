@@ -1,0 +1,60 @@
+// One tool call: its name, its arguments as the model writes them, its state, and what it returned.
+import { AlertIcon, CheckIcon, ChevronIcon, StopIcon } from "../ui/icons";
+import { describeOutput, oneLine } from "./tool-output";
+import type { ToolItem, ToolStatus } from "./transcript";
+
+const STATUS_WORDS: Readonly<Record<ToolStatus, string>> = {
+  writing: "the model writes the call",
+  waiting: "about to run",
+  running: "running",
+  ok: "done",
+  error: "failed",
+  stopped: "stopped",
+};
+
+export function ToolCard({ tool }: { readonly tool: ToolItem }) {
+  const output = tool.output === undefined ? "" : describeOutput(tool.output);
+  const isOver = tool.endedAt !== undefined;
+  return (
+    <details class="tool-card" data-status={tool.status} data-tool={tool.name} data-started={tool.startedAt} data-ended={tool.endedAt}>
+      <summary>
+        <StatusMark status={tool.status} />
+        <span class="tool-name">{tool.name}</span>
+        {tool.server && <span class="tool-server">{tool.server}</span>}
+        <span class="tool-preview">{tool.status === "error" ? oneLine(output) : oneLine(tool.input)}</span>
+        <span class="tool-status">{isOver && tool.status !== "stopped" ? duration(tool) : STATUS_WORDS[tool.status]}</span>
+        <ChevronIcon />
+      </summary>
+      <div class="tool-body">
+        <h3>Arguments</h3>
+        <pre tabIndex={0}>{tool.input || "{}"}</pre>
+        {tool.progress !== undefined && !isOver && (
+          <>
+            <h3>Progress</h3>
+            <pre tabIndex={0}>{describeOutput(tool.progress)}</pre>
+          </>
+        )}
+        <h3>{tool.status === "error" ? "Error" : "Result"}</h3>
+        <pre tabIndex={0} class="tool-output">
+          {tool.output === undefined ? STATUS_WORDS[tool.status] : output}
+        </pre>
+      </div>
+    </details>
+  );
+}
+
+function StatusMark({ status }: { readonly status: ToolStatus }) {
+  const mark = status === "ok" ? <CheckIcon /> : status === "error" ? <AlertIcon /> : status === "stopped" ? <StopIcon /> : <i class="spinner" />;
+  return (
+    <span class="status-mark">
+      {mark}
+      <span class="visually-hidden">{STATUS_WORDS[status]}</span>
+    </span>
+  );
+}
+
+function duration(tool: ToolItem): string {
+  if (tool.startedAt === undefined || tool.endedAt === undefined) return STATUS_WORDS[tool.status];
+  const milliseconds = tool.endedAt - tool.startedAt;
+  return milliseconds < 1_000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1_000).toFixed(1)} s`;
+}

@@ -1,0 +1,215 @@
+// What the conversation looks like: a pure function from the agent's events to the items that are shown.
+import type { AgentEvent, ErrorInfo } from "crablet";
+
+/** A tool call's way through its life. `writing`: the model still streams its arguments. */
+export type ToolStatus = "writing" | "waiting" | "running" | "ok" | "error" | "stopped";
+
+export interface UserItem {
+  readonly kind: "user";
+  readonly id: string;
+  readonly text: string;
+  /** Given while a run was working: `pending` until the agent has taken it in. */
+  readonly steer?: "pending" | "delivered" | "dropped";
+}
+
+export interface TextItem {
+  readonly kind: "text" | "reasoning";
+  readonly id: string;
+  readonly text: string;
+  readonly open: boolean;
+}
+
+export interface ToolItem {
+  readonly kind: "tool";
+  readonly id: string;
+  readonly callId: string;
+  readonly name: string;
+  readonly server: string | undefined;
+  /** The JSON text of the arguments, as far as it has come. */
+  readonly input: string;
+  readonly status: ToolStatus;
+  readonly progress: unknown;
+  /** What the model reads of the result. */
+  readonly output: unknown;
+  /** Milliseconds of `performance.now()`. */
+  readonly startedAt: number | undefined;
+  readonly endedAt: number | undefined;
+}
+
+export interface NoticeItem {
+  readonly kind: "notice";
+  readonly id: string;
+  readonly text: string;
+  readonly error?: ErrorInfo;
+}
+
+export interface ErrorItem {
+  readonly kind: "error";
+  readonly id: string;
+  readonly error: ErrorInfo;
+}
+
+export type Item = UserItem | TextItem | ToolItem | NoticeItem | ErrorItem;
+
+export interface Transcript {
+  readonly items: readonly Item[];
+  /** Where the running step's own items begin: what a retry takes back. */
+  readonly stepStart: number;
+  readonly nextId: number;
+  readonly tokens: Tokens;
+}
+
+/** Tokens of the conversation, as far as the provider counted them. */
+export interface Tokens {
+  readonly input: number;
+  readonly output: number;
+}
+
+export const EMPTY: Transcript = { items: [], stepStart: 0, nextId: 0, tokens: { input: 0, output: 0 } };
+
+/** The user speaks: as a prompt, or into a run that is working. */
+export function withUserMessage(transcript: Transcript, text: string, steered: boolean): Transcript {
+  return append(transcript, (id) => ({ kind: "user", id, text, ...(steered && { steer: "pending" as const }) }));
+}
+
+/** A run could not go on. Everything that was open is closed. */
+export function withError(transcript: Transcript, error: ErrorInfo, now: number): Transcript {
+  return append(closeOpen(transcript, now), (id) => ({ kind: "error", id, error }));
+}
+
+/** Takes in one event of the run. Kinds that show nothing, unknown ones included, change nothing. */
+export function withEvent(transcript: Transcript, event: AgentEvent, now: number): Transcript {
+  switch (event.type) {
+    case "step-start":
+      return { ...transcript, stepStart: transcript.items.length };
+    case "text-start":
+    case "reasoning-start": {
+      const kind = event.type === "text-start" ? "text" : "reasoning";
+      return append(transcript, () => ({ kind, id: blockId(event), text: "", open: true }));
+    }
+    case "text-delta":
+    case "reasoning-delta":
+      return change(transcript, blockId(event), (item) => (isText(item) ? { ...item, text: item.text + event.delta } : item));
+    case "text-end":
+    case "reasoning-end":
+      return change(transcript, blockId(event), (item) => (isText(item) ? { ...item, open: false } : item));
+    case "tool-input-start":
+      return append(transcript, () => newTool(event, event.callId, event.toolName, "", "writing"));
+    case "tool-input-delta":
+      return changeTool(transcript, event, (tool) => ({ ...tool, input: tool.input + event.delta }));
+    case "tool-call": {
+      const input = printInput(event.input);
+      if (!transcript.items.some((item) => item.id === toolId(event, event.callId))) {
+        return append(transcript, () => ({ ...newTool(event, event.callId, event.toolName, input, "waiting"), server: event.server }));
+      }
+      return changeTool(transcript, event, (tool) => ({ ...tool, input, server: event.server, status: "waiting" }));
+    }
+    case "tool-start":
+      return changeTool(transcript, event, (tool) => ({ ...tool, status: "running", startedAt: now }));
+    case "tool-progress":
+      return changeTool(transcript, event, (tool) => ({ ...tool, progress: event.data }));
+    case "tool-result":
+      return changeTool(transcript, event, (tool) => ({
+        ...tool,
+        status: event.isError ? "error" : "ok",
+        output: event.content,
+        endedAt: now,
+      }));
+    case "step-retry": {
+      const kept = { ...transcript, items: transcript.items.filter((item, index) => index < transcript.stepStart || item.kind === "user") };
+      const noticed = append(kept, (id) => ({ kind: "notice", id, text: retryWords(event.attempt, event.delayMs), error: event.error }));
+      return { ...noticed, stepStart: noticed.items.length };
+    }
+    case "steer-delivered":
+      return settleSteer(transcript, "delivered");
+    case "steer-dropped":
+      return settleSteer(transcript, "dropped");
+    case "limit-reached":
+      return append(transcript, (id) => ({ kind: "notice", id, text: `The run reached its limit of ${event.limit} and stopped.` }));
+    case "step-end":
+      return {
+        ...transcript,
+        tokens: {
+          input: transcript.tokens.input + (event.usage.inputTokens ?? 0),
+          output: transcript.tokens.output + (event.usage.outputTokens ?? 0),
+        },
+      };
+    case "run-end":
+      return closeOpen(transcript, now);
+    default:
+      return transcript;
+  }
+}
+
+/** What never got its end is ended: an open text is complete as it stands, a tool without a result was stopped. */
+function closeOpen(transcript: Transcript, now: number): Transcript {
+  const items = transcript.items.map((item): Item => {
+    if (isText(item) && item.open) return { ...item, open: false };
+    if (item.kind === "tool" && item.endedAt === undefined) return { ...item, status: "stopped", endedAt: now };
+    if (item.kind === "user" && item.steer === "pending") return { ...item, steer: "dropped" };
+    return item;
+  });
+  return { ...transcript, items, stepStart: items.length };
+}
+
+function settleSteer(transcript: Transcript, outcome: "delivered" | "dropped"): Transcript {
+  const index = transcript.items.findIndex((item) => item.kind === "user" && item.steer === "pending");
+  const item = transcript.items[index];
+  if (item?.kind !== "user") return transcript;
+  // A delivered message stands where the agent took it in: after all that came before it.
+  const rest = transcript.items.filter((_, position) => position !== index);
+  const settled: UserItem = { ...item, steer: outcome };
+  return { ...transcript, items: outcome === "delivered" ? [...rest, settled] : transcript.items.with(index, settled) };
+}
+
+function append(transcript: Transcript, make: (id: string) => Item): Transcript {
+  return { ...transcript, items: [...transcript.items, make(`n${transcript.nextId}`)], nextId: transcript.nextId + 1 };
+}
+
+function change(transcript: Transcript, id: string, update: (item: Item) => Item): Transcript {
+  // The item that changes is nearly always among the last.
+  const index = transcript.items.findLastIndex((item) => item.id === id);
+  const item = transcript.items[index];
+  return item ? { ...transcript, items: transcript.items.with(index, update(item)) } : transcript;
+}
+
+function changeTool(transcript: Transcript, event: { runId: string; callId: string }, update: (tool: ToolItem) => ToolItem): Transcript {
+  return change(transcript, toolId(event, event.callId), (item) => (item.kind === "tool" ? update(item) : item));
+}
+
+function newTool(event: { runId: string }, callId: string, name: string, input: string, status: ToolStatus): ToolItem {
+  return {
+    kind: "tool",
+    id: toolId(event, callId),
+    callId,
+    name,
+    server: undefined,
+    input,
+    status,
+    progress: undefined,
+    output: undefined,
+    startedAt: undefined,
+    endedAt: undefined,
+  };
+}
+
+function isText(item: Item): item is TextItem {
+  return item.kind === "text" || item.kind === "reasoning";
+}
+
+function blockId(event: { runId: string; id: string }): string {
+  return `${event.runId}/block/${event.id}`;
+}
+
+function toolId(event: { runId: string }, callId: string): string {
+  return `${event.runId}/call/${callId}`;
+}
+
+function printInput(input: unknown): string {
+  return typeof input === "string" ? input : JSON.stringify(input, undefined, 2);
+}
+
+function retryWords(attempt: number, delayMs: number): string {
+  const wait = delayMs >= 1_000 ? ` in ${Math.round(delayMs / 1_000)} s` : "";
+  return `Trying again${wait} (attempt ${attempt}).`;
+}

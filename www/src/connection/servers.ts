@@ -1,0 +1,60 @@
+// The MCP servers of the page: each with its state and the tools it offers.
+import { signal } from "@preact/signals";
+import { CrabletError, type ErrorInfo, type McpServer } from "crablet";
+import { listTools, type ToolInfo } from "./list-tools";
+import { serverOf, type ServerSettings } from "./server-settings";
+import { serverSettings } from "./settings";
+
+export type ServerState =
+  | { readonly status: "connecting" }
+  | { readonly status: "ready"; readonly tools: readonly ToolInfo[] }
+  | { readonly status: "failed"; readonly error: ErrorInfo };
+
+export const serverStates = signal<ReadonlyMap<string, ServerState>>(new Map());
+
+/** Every configured server, by name, as the agent takes them. One that fails is not left out: the agent says so. */
+export function configuredServers(): Readonly<Record<string, McpServer>> {
+  return Object.fromEntries(serverSettings.value.map((settings) => [settings.name, serverOf(settings)]));
+}
+
+/** Adds a server and connects to it. */
+export function addServer(settings: ServerSettings): void {
+  serverSettings.value = [...serverSettings.value, settings];
+  void connect(settings);
+}
+
+/** Forgets a server. */
+export function removeServer(name: string): void {
+  serverSettings.value = serverSettings.value.filter((settings) => settings.name !== name);
+  const states = new Map(serverStates.value);
+  states.delete(name);
+  serverStates.value = states;
+}
+
+/** Connects to every configured server afresh. */
+export function reconnectAll(): void {
+  serverStates.value = new Map();
+  for (const settings of serverSettings.value) void connect(settings);
+}
+
+/** Connects to one server and reads which tools it offers. What goes wrong is the server's state, never a rejection. */
+export async function connect(settings: ServerSettings): Promise<void> {
+  setState(settings.name, { status: "connecting" });
+  try {
+    setState(settings.name, { status: "ready", tools: await listTools(settings.name, serverOf(settings)) });
+  } catch (error) {
+    setState(settings.name, { status: "failed", error: infoOf(error) });
+  }
+}
+
+function setState(name: string, state: ServerState): void {
+  // A server that was removed while it connected has no state any more.
+  if (!serverSettings.value.some((settings) => settings.name === name)) return;
+  serverStates.value = new Map(serverStates.value).set(name, state);
+}
+
+/** Any thrown value as what the page shows. */
+export function infoOf(error: unknown): ErrorInfo {
+  if (CrabletError.is(error)) return error;
+  return { kind: "internal", message: error instanceof Error ? error.message : String(error), retryable: false };
+}

@@ -1,0 +1,51 @@
+// The user's connection settings. They live in memory; only a user who asks for it has them kept, for this browser session.
+import { computed, effect, signal } from "@preact/signals";
+import { demo } from "./demo";
+import type { ModelSettings } from "./providers";
+import { isServerSettings, type ServerSettings } from "./server-settings";
+
+const STORAGE_KEY = "crablet.connection";
+
+interface Kept {
+  readonly model: ModelSettings;
+  readonly servers: readonly ServerSettings[];
+}
+
+const kept = readKept();
+
+export const keepForSession = signal(kept !== undefined);
+export const modelSettings = signal<ModelSettings>(kept?.model ?? { provider: "anthropic", model: "claude-sonnet-5", apiKey: "", baseUrl: "" });
+export const serverSettings = signal<readonly ServerSettings[]>(kept?.servers ?? []);
+
+/** Whether the demo's scripted model answers. */
+export const isScripted = computed(() => demo.value?.scripted === true && modelSettings.value.baseUrl === demo.value.model.baseUrl);
+
+/** Changes some fields of the model's settings. */
+export function changeModel(change: Partial<ModelSettings>): void {
+  modelSettings.value = { ...modelSettings.value, ...change };
+}
+
+effect(() => {
+  const value: Kept = { model: modelSettings.value, servers: serverSettings.value };
+  try {
+    if (keepForSession.value) sessionStorage.setItem(STORAGE_KEY, JSON.stringify(value));
+    else sessionStorage.removeItem(STORAGE_KEY);
+  } catch {
+    // A browser that forbids storage keeps nothing, which is the default anyway.
+  }
+});
+
+function readKept(): Kept | undefined {
+  try {
+    const value: unknown = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? "null");
+    return isKept(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isKept(value: unknown): value is Kept {
+  if (typeof value !== "object" || value === null || !("model" in value) || !("servers" in value)) return false;
+  const { model, servers } = value;
+  return typeof model === "object" && model !== null && "provider" in model && Array.isArray(servers) && servers.every(isServerSettings);
+}

@@ -1,0 +1,10 @@
+import { render } from "preact";
+import { App } from "./app";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/layout.css";
+import "./styles/chat.css";
+import "./styles/panel.css";
+
+const root = document.getElementById("app");
+if (root) render(<App />, root);

@@ -1,0 +1,17 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  // Relative addresses, so that the built page works from any folder of any host.
+  base: "./",
+  build: {
+    target: "es2022",
+    outDir: "../dist/page",
+    emptyOutDir: true,
+    // Data URLs of scripts and fonts are against the page's content security policy.
+    assetsInlineLimit: 0,
+  },
+  test: {
+    // What runs beside the page has its own tests, which need nothing but Node.
+    include: ["src/**/*.test.{ts,tsx}"],
+  },
+});
