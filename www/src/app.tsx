@@ -1,14 +1,14 @@
-// The page: a header, the conversation, and the connection panel beside it (or over it, where there is no room).
+// The page: a header, the conversation, and the panel beside it (or over it, where there is no room).
 import { signal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { ChatView } from "./chat/chat-view";
 import { isEmpty, reset } from "./chat/conversation";
-import { ConnectionPanel } from "./connection/connection-panel";
 import { loadDemo } from "./connection/demo";
 import { reconnectAll, serverStates } from "./connection/servers";
 import { isScripted, keepForSession, modelSettings, serverSettings } from "./connection/settings";
 import { Logo, PlusIcon, SettingsIcon, ThemeIcon } from "./ui/icons";
+import { SidePanel } from "./ui/side-panel";
 import { toggleTheme } from "./ui/theme";
 
 /** Whether there is no room for the panel beside the conversation, as the style sheet has it. */
@@ -21,7 +21,7 @@ const isPanelOpen = signal(false);
 
 export function App() {
   const panelButton = useRef<HTMLButtonElement>(null);
-  const panelHeading = useRef<HTMLHeadingElement>(null);
+  const firstTab = useRef<HTMLButtonElement>(null);
   const isOver = isPanelOpen.value && isNarrow.value;
 
   useEffect(() => {
@@ -31,14 +31,14 @@ export function App() {
   // The focus goes into the panel when it opens, and back to where it was opened from.
   const wasOver = useRef(false);
   useEffect(() => {
-    if (isOver) panelHeading.current?.focus();
+    if (isOver) firstTab.current?.focus();
     else if (wasOver.current) panelButton.current?.focus();
     wasOver.current = isOver;
   }, [isOver]);
 
   const open = () => {
     isPanelOpen.value = true;
-    panelHeading.current?.focus();
+    firstTab.current?.focus();
   };
   const close = () => (isPanelOpen.value = false);
 
@@ -61,7 +61,7 @@ export function App() {
       <main class="main" inert={isOver}>
         <ChatView />
       </main>
-      <ConnectionPanel headingRef={panelHeading} onClose={close} />
+      <SidePanel firstTabRef={firstTab} onClose={close} />
       {isOver && <div class="backdrop" onClick={close} />}
     </div>
   );
@@ -73,7 +73,7 @@ function ModelChip(props: { readonly onClick: () => void; readonly buttonRef: Re
   const ready = states.filter((state) => state.status === "ready").length;
   const servers = failed > 0 ? `${failed} of ${states.length} servers failed` : `${ready} ${ready === 1 ? "server" : "servers"}`;
   return (
-    <button type="button" class="chip" ref={props.buttonRef} onClick={props.onClick} aria-expanded={props.isExpanded} aria-controls="connection" title="Connection">
+    <button type="button" class="chip" ref={props.buttonRef} onClick={props.onClick} aria-expanded={props.isExpanded} aria-controls="panel" title="Connection">
       <SettingsIcon />
       <span class="chip-model">{modelSettings.value.model || "No model"}</span>
       {isScripted.value && <span class="badge">scripted</span>}

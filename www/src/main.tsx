@@ -5,6 +5,7 @@ import "./styles/base.css";
 import "./styles/layout.css";
 import "./styles/chat.css";
 import "./styles/panel.css";
+import "./styles/inspector.css";
 
 const root = document.getElementById("app");
 if (root) render(<App />, root);

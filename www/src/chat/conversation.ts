@@ -4,16 +4,19 @@ import { Agent, CrabletError, type AgentEvent, type Run, type Session } from "cr
 import { modelOf, problemsOf } from "../connection/providers";
 import { configuredServers, infoOf } from "../connection/servers";
 import { modelSettings } from "../connection/settings";
+import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
 import { EMPTY, withError, withEvent, withUserMessage, type Transcript } from "./transcript";
 
 const INSTRUCTIONS = "You are a helpful assistant in a web page. Use the tools you are offered when they help. Answer in Markdown.";
 
 export const transcript = signal<Transcript>(EMPTY);
 export const isRunning = signal(false);
+export const eventLog = signal<EventLog>(EMPTY_LOG);
 export const isEmpty = computed(() => transcript.value.items.length === 0);
 
-/** The newest transcript; the signal follows it once per frame, so that a fast stream does not render more often than the screen shows. */
+/** The newest transcript and log; the signals follow them once per frame, so that a fast stream does not render more often than the screen shows. */
 let current: Transcript = EMPTY;
+let currentLog: EventLog = EMPTY_LOG;
 let isFlushDue = false;
 
 let session: Session | undefined;
@@ -46,6 +49,7 @@ export function abort(): void {
 export function reset(): void {
   run?.abort();
   session = undefined;
+  currentLog = EMPTY_LOG;
   update(EMPTY);
 }
 
@@ -76,7 +80,9 @@ async function sessionForSettings(): Promise<Session> {
 }
 
 function take(event: AgentEvent): void {
-  update(withEvent(current, event, performance.now()));
+  const now = performance.now();
+  currentLog = withLogged(currentLog, event, now);
+  update(withEvent(current, event, now));
 }
 
 function update(next: Transcript): void {
@@ -91,6 +97,7 @@ function update(next: Transcript): void {
 function flush(): void {
   isFlushDue = false;
   transcript.value = current;
+  eventLog.value = currentLog;
 }
 
 function isAbort(error: unknown): boolean {

@@ -1,0 +1,102 @@
+// The inspector: where the time went, and every event as it came.
+import { useSignal } from "@preact/signals";
+import { eventLog } from "../chat/conversation";
+import { ChevronIcon } from "../ui/icons";
+import type { LogEntry } from "./event-log";
+import { runsOf, type RunSpans, type Span } from "./waterfall";
+
+export function InspectorPanel() {
+  const { entries } = eventLog.value;
+  const runs = runsOf(entries);
+  if (runs.length === 0) {
+    return (
+      <div class="panel-section">
+        <p class="help">Send a message: its model calls, tool calls and events appear here, with the time each took.</p>
+      </div>
+    );
+  }
+  return (
+    <>
+      <section class="panel-section" aria-labelledby="timeline-heading">
+        <h3 id="timeline-heading">Timeline</h3>
+        {runs.map((run) => (
+          <Waterfall key={run.runId} run={run} />
+        ))}
+      </section>
+      <section class="panel-section" aria-labelledby="events-heading">
+        <h3 id="events-heading">Events</h3>
+        <EventList entries={entries} />
+      </section>
+    </>
+  );
+}
+
+function Waterfall({ run }: { readonly run: RunSpans }) {
+  return (
+    <ol class="waterfall" aria-label={`Run of ${milliseconds(run.duration)}`}>
+      {run.spans.map((span) => (
+        <SpanRow key={span.id} span={span} duration={Math.max(run.duration, 1)} />
+      ))}
+      <li class="waterfall-scale" aria-hidden="true">
+        <span>0</span>
+        <span>{milliseconds(run.duration)}</span>
+      </li>
+    </ol>
+  );
+}
+
+function SpanRow({ span, duration }: { readonly span: Span; readonly duration: number }) {
+  const percent = (time: number) => `${Math.min(100, (time / duration) * 100)}%`;
+  const wait = span.firstOutput === undefined ? 0 : span.firstOutput - span.start;
+  const length = Math.max(span.end - span.start, 0);
+  return (
+    <li class="span" data-kind={span.kind} data-outcome={span.outcome}>
+      <span class="span-label">{span.label}</span>
+      <span class="span-track">
+        <span class="span-bar" style={{ left: percent(span.start), width: percent(length) }}>
+          {wait > 0 && length > 0 && <span class="span-wait" style={{ width: `${(wait / length) * 100}%` }} />}
+        </span>
+      </span>
+      <span class="span-time" title={wait > 0 ? `first output after ${milliseconds(wait)}` : undefined}>
+        {milliseconds(length)}
+      </span>
+    </li>
+  );
+}
+
+/** How many events are listed at first: the newest ones. */
+const SHOWN = 120;
+
+function EventList({ entries }: { readonly entries: readonly LogEntry[] }) {
+  const isWhole = useSignal(false);
+  const origin = entries[0]?.at ?? 0;
+  const shown = isWhole.value ? entries : entries.slice(-SHOWN);
+  return (
+    <>
+      {shown.length < entries.length && (
+        <button type="button" class="quiet-button" onClick={() => (isWhole.value = true)}>
+          Show all {entries.length}
+        </button>
+      )}
+      <ol class="events">
+        {shown.map((entry) => (
+          <li key={entry.id}>
+            <details>
+              <summary>
+                <ChevronIcon />
+                <code>{entry.event.type}</code>
+                {entry.count > 1 && <span class="event-count">× {entry.count}</span>}
+                <span class="event-time">{milliseconds(entry.at - origin)}</span>
+              </summary>
+              <pre tabIndex={0}>{JSON.stringify(entry.event, undefined, 2)}</pre>
+            </details>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function milliseconds(time: number): string {
+  return time < 1_000 ? `${Math.round(time)} ms` : `${(time / 1_000).toFixed(2)} s`;
+}
