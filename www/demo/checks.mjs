@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { Demo, expectGone } from "./demo-process.mjs";
+import { freePort, startEverything } from "./everything.mjs";
 
 /** The most layout shift that streaming may cause; Chromium's own limit for "good" is ten times as much. */
 const MAX_LAYOUT_SHIFT = 0.01;
@@ -17,14 +17,6 @@ async function surprise(demo) {
   await writeFile(join(demo.filesFolder, file.name), `${file.content}\n`);
   return file;
 }
-
-const closedPort = () =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
 
 async function tools({ check, demo, playground, screenshotFolder }) {
   const { page } = playground;
@@ -115,7 +107,7 @@ async function badInput({ check, demo, playground, screenshotFolder }) {
     ["a stream cut in the middle", { model: "cut" }, ["network", "stream-truncated"], /./],
     ["a stream without its end marker", { model: "cut-clean" }, ["stream-truncated"], /./],
     ["an overloaded model", { model: "overloaded" }, ["overloaded"], /overloaded/i],
-    ["a server that cannot be reached", { baseUrl: `http://127.0.0.1:${await closedPort()}/v1` }, ["network"], /127\.0\.0\.1/],
+    ["a server that cannot be reached", { baseUrl: `http://127.0.0.1:${await freePort()}/v1` }, ["network"], /127\.0\.0\.1/],
     ["an address that is none", { baseUrl: "somewhere" }, ["invalid-input"], /address/],
   ];
   for (const [what, change, kinds, words] of failures) {
@@ -146,6 +138,45 @@ async function badInput({ check, demo, playground, screenshotFolder }) {
       assert.notEqual(answer, "");
       await works();
     });
+  }
+}
+
+async function httpServer({ check, playground }) {
+  const { page } = playground;
+  const everything = await startEverything();
+  try {
+    await check("an MCP server over Streamable HTTP can be added, and its tools called", async () => {
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.getByLabel("Name", { exact: true }).fill("everything");
+      await page.getByLabel("Address").fill(everything.url);
+      await page.getByRole("button", { name: "Connect", exact: true }).click();
+      await page.locator('.server[data-server="everything"][data-state="ready"]').waitFor();
+      const word = random();
+      assert.match(await playground.ask(`Echo "${word}" please`), new RegExp(`Echo: ${word}`));
+      assert.match(await playground.ask("Get the sum of 19 and 23"), /42/);
+    });
+
+    await check("abort in the middle of a tool ends it at once, and the next prompt works", async () => {
+      await playground.send("Trigger the long running operation");
+      await page.locator('.tool-card[data-status="running"]').waitFor();
+      await page.getByRole("button", { name: "Stop" }).click();
+      await playground.answered();
+      const cards = await playground.toolCards();
+      assert.ok(["stopped", "error"].includes(cards[0]?.status), JSON.stringify(cards));
+      assert.ok(cards[0].ended - cards[0].started < 5_000, "it did not wait for the tool");
+      assert.ok((await playground.ask("Count to 3")).includes("1, 2, 3"));
+    });
+
+    await check("an MCP server that ends while it is used is told as an error", async () => {
+      await playground.send("Trigger the long running operation");
+      await page.locator('.tool-card[data-status="running"]').waitFor();
+      await everything.stop();
+      await playground.answered();
+      assert.deepEqual((await playground.toolCards()).map((card) => card.status), ["error"]);
+    });
+  } finally {
+    await everything.stop();
+    await playground.server("everything").getByRole("button", { name: /Remove/ }).click();
   }
 }
 
@@ -235,4 +266,4 @@ async function endings({ check, demo }) {
   });
 }
 
-export const suites = [tools, streaming, badInput, secrets, looks, lostShim, endings];
+export const suites = [tools, streaming, badInput, httpServer, secrets, looks, lostShim, endings];

@@ -1,9 +1,10 @@
 // `make demo-check`: starts the demo as a user would, drives the page in a real Chromium, and says what holds.
 //
-//   CHROMIUM   the browser's path (default /usr/bin/chromium)
+//   CHROMIUM   the browser's path (default: the Chromium or Chrome on PATH)
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { Demo } from "./demo-process.mjs";
@@ -36,13 +37,22 @@ async function check(name, body) {
   }
 }
 
+function findBrowser() {
+  if (process.env.CHROMIUM) return process.env.CHROMIUM;
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  const candidates = ["chromium", "chromium-browser", "google-chrome"].flatMap((name) => folders.map((folder) => join(folder, name)));
+  const found = candidates.find((path) => existsSync(path));
+  if (!found) throw new Error("no Chromium on PATH: install one, or name one with CHROMIUM=/path/to/chromium");
+  return found;
+}
+
 async function main() {
   await rm(screenshotFolder, { recursive: true, force: true });
   await mkdir(screenshotFolder, { recursive: true });
   const demo = await Demo.start();
   const profile = await mkdtemp(join(tmpdir(), "crablet-chromium-"));
   const browser = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    executablePath: findBrowser(),
     headless: true,
     viewport: { width: 1280, height: 800 },
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],

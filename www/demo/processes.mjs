@@ -1,16 +1,18 @@
-// The process table, for checks that nothing is left behind.
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+// The process table of Linux, for checks that nothing is left behind.
+import { readFile, readdir } from "node:fs/promises";
 
-/** Every process: `{ pid, parent, command }`. */
+/** Every process that is not just waiting to be reaped: `{ pid, parent, started, command }`. */
 async function processTable() {
-  const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "pid=,ppid=,stat=,args="], { maxBuffer: 16 * 1024 * 1024 });
-  return stdout
-    .split("\n")
-    .map((line) => /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line))
-    .filter(Boolean)
-    .map(([, pid, parent, state, command]) => ({ pid: Number(pid), parent: Number(parent), state, command }))
-    .filter(({ state }) => !state.startsWith("Z"));
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(pids.map((pid) => describe(Number(pid)).catch(() => undefined)));
+  return found.filter((process) => process !== undefined && process.state !== "Z");
+}
+
+async function describe(pid) {
+  const [stat, command] = await Promise.all([readFile(`/proc/${pid}/stat`, "utf8"), readFile(`/proc/${pid}/cmdline`, "utf8")]);
+  // The name in parentheses may hold spaces and parentheses, so the fields are counted from its end.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return { pid, state: fields[0], parent: Number(fields[1]), started: fields[19], command: command.replaceAll("\0", " ").trim() };
 }
 
 /** The processes that descend from `root`, without it. */
@@ -29,8 +31,8 @@ export async function descendantsOf(root) {
   return found;
 }
 
-/** Which of these processes still run. A process id that another command has taken since does not count. */
+/** Which of these processes still run. A process id that another process has taken since does not count. */
 export async function stillRunning(processes) {
   const table = await processTable();
-  return processes.filter(({ pid, command }) => table.some((process) => process.pid === pid && process.command === command));
+  return processes.filter(({ pid, started }) => table.some((process) => process.pid === pid && process.started === started));
 }

@@ -1,5 +1,5 @@
-// Brings about what the demo needs: npm packages, crablet's own package, the built page, the shim. What is there already is not done
-// again. Each step says what it does.
+// Builds what the demo needs beyond the tools that `make` sets up: crablet's own package, the page, the shim. What is there already is
+// not built again. Each step says what it does.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
@@ -17,10 +17,8 @@ export const pageFolder = join(rootFolder, "dist/page");
 /** The folder that the demo lends to the agent, as a copy. */
 export const sampleFolder = join(demoFolder, "sample");
 
-/** Installs and builds everything. Returns the path of the shim's binary. */
+/** Builds everything. Returns the path of the shim's binary. */
 export async function setUp(say) {
-  await installPackages(wwwFolder, "the page", say);
-  await installPackages(demoFolder, "the sample MCP server", say);
   await installCrablet(say);
   await buildPage(say);
   return await buildShim(say);
@@ -32,15 +30,6 @@ export async function sampleServer(folder) {
   const { bin } = JSON.parse(await readFile(manifestPath, "utf8"));
   const script = typeof bin === "string" ? bin : Object.values(bin)[0];
   return { command: process.execPath, args: [join(dirname(manifestPath), script), folder], cwd: folder };
-}
-
-async function installPackages(folder, what, say) {
-  const lock = await readFile(join(folder, "package-lock.json"), "utf8");
-  const stampPath = join(folder, "node_modules/.crablet-stamp");
-  if ((await readFile(stampPath, "utf8").catch(() => "")) === lock) return;
-  say(`installing the npm packages of ${what}`);
-  await run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], folder);
-  await writeFile(stampPath, lock);
 }
 
 /** Puts the packed tarball of `dist/` where the page imports it from, building it first when the sources are newer. */

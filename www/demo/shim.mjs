@@ -29,7 +29,7 @@ export async function startShim({ binary, folder, origin, name, server, log, onE
   const { stdout } = await promisify(execFile)(binary, ["grant", "--origin", origin, "--server", name], { env: environment });
   const token = tokenIn(stdout);
 
-  const port = await freePort();
+  const port = (await portIfFree(DEFAULT_PORT)) ?? (await portIfFree(0));
   const child = spawn(process.execPath, [guard, binary, "serve", "--config", config, "--port", String(port)], {
     env: environment,
     stdio: ["pipe", "pipe", "pipe"],
@@ -57,10 +57,6 @@ function tokenIn(output) {
   const token = /(?:^|\s)([\w-]{4,}\.[\w-]{20,})(?:\s|$)/.exec(output)?.[1];
   if (!token) throw new Error("crablet-shim grant printed no token");
   return token;
-}
-
-async function freePort() {
-  return (await portIfFree(DEFAULT_PORT)) ?? (await portIfFree(0));
 }
 
 function portIfFree(port) {
