@@ -4,6 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { ChatView } from "./chat/chat-view";
 import { isEmpty, reset } from "./chat/conversation";
+import { keepOverReload, loadKept } from "./chat/session-file";
 import { loadDemo } from "./connection/demo";
 import { reconnectAll, serverStates } from "./connection/servers";
 import { isScripted, keepForSession, modelSettings, serverSettings } from "./connection/settings";
@@ -94,4 +95,6 @@ async function start(): Promise<void> {
     serverSettings.value = given.servers;
   }
   reconnectAll();
+  keepOverReload();
+  await loadKept();
 }

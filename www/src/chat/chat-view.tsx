@@ -5,7 +5,7 @@ import { demo } from "../connection/demo";
 import { Markdown } from "../markdown/markdown";
 import { ChevronIcon, Logo } from "../ui/icons";
 import { Composer } from "./composer";
-import { isEmpty, isRunning, send, transcript } from "./conversation";
+import { isEmpty, isInterrupted, isRunning, resume, send, transcript } from "./conversation";
 import { ErrorCard, Notice } from "./error-card";
 import { ToolCard } from "./tool-card";
 import type { Item, TextItem, UserItem } from "./transcript";
@@ -56,6 +56,14 @@ export function ChatView() {
               </li>
             )}
           </ol>
+        )}
+        {isInterrupted.value && (
+          <p class="interrupted">
+            This conversation stopped in the middle of a run.
+            <button type="button" class="quiet-button" onClick={resume}>
+              Go on
+            </button>
+          </p>
         )}
       </div>
       <p class="visually-hidden" role="status">

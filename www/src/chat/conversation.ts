@@ -1,17 +1,19 @@
 // The conversation of the page: one session of the agent, and the transcript that its events make.
 import { computed, signal } from "@preact/signals";
-import { Agent, CrabletError, type AgentEvent, type Run, type Session } from "crablet";
+import { Agent, CrabletError, type AgentEvent, type Run, type Session, type SessionSnapshot } from "crablet";
 import { modelOf, problemsOf } from "../connection/providers";
-import { configuredServers, infoOf } from "../connection/servers";
-import { modelSettings } from "../connection/settings";
+import { configuredServers, connectionsAsked, infoOf } from "../connection/servers";
+import { modelSettings, serverSettings } from "../connection/settings";
 import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
-import { EMPTY, withError, withEvent, withUserMessage, type Transcript } from "./transcript";
+import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Transcript } from "./transcript";
 
 const INSTRUCTIONS = "You are a helpful assistant in a web page. Use the tools you are offered when they help. Answer in Markdown.";
 
 export const transcript = signal<Transcript>(EMPTY);
-export const isRunning = signal(false);
 export const eventLog = signal<EventLog>(EMPTY_LOG);
+export const isRunning = signal(false);
+/** Whether a loaded conversation stopped in the middle of a run, which can be taken up again. */
+export const isInterrupted = signal(false);
 export const isEmpty = computed(() => transcript.value.items.length === 0);
 
 /** The newest transcript and log; the signals follow them once per frame, so that a fast stream does not render more often than the screen shows. */
@@ -19,19 +21,26 @@ let current: Transcript = EMPTY;
 let currentLog: EventLog = EMPTY_LOG;
 let isFlushDue = false;
 
-let session: Session | undefined;
-let agent: Agent | undefined;
+/** The agent and the settings it was made of. A conversation may go on with another one. */
+let agent: { readonly settings: string; readonly agent: Agent } | undefined;
+let session: { readonly settings: string; readonly session: Session } | undefined;
+let saved: SessionSnapshot | undefined;
 let run: Run | undefined;
 
 /** Sends a message: as a new prompt, or into the run that is working. */
 export function send(text: string): void {
   if (run) {
-    update(withUserMessage(current, text, true));
-    run.steer(text);
+    steer(run, text);
     return;
   }
+  if (isRunning.value) return;
   update(withUserMessage(current, text, false));
-  void work(text);
+  void work((session) => session.send(text));
+}
+
+/** Takes up the run that a loaded conversation stopped in. */
+export function resume(): void {
+  void work((session) => session.resume());
 }
 
 /** Sends the last prompt once more. */
@@ -47,36 +56,77 @@ export function abort(): void {
 
 /** Forgets the conversation and begins a new one. */
 export function reset(): void {
-  run?.abort();
-  session = undefined;
-  currentLog = EMPTY_LOG;
-  update(EMPTY);
+  replace(undefined, EMPTY);
 }
 
-async function work(text: string): Promise<void> {
+/** The conversation as a value to be saved: the messages and what is open, never a key or a token. */
+export function save(): SessionSnapshot {
+  return session?.session.toJSON() ?? saved ?? { version: 1 };
+}
+
+/**
+ * Goes on with a saved conversation.
+ *
+ * @throws CrabletError `invalid-input` when this is not one.
+ */
+export async function load(snapshot: SessionSnapshot): Promise<void> {
+  const loaded = (await agentForSettings()).agent.session(snapshot);
+  const { messages, status } = loaded.getState();
+  replace(snapshot, withMessages(EMPTY, messages));
+  isInterrupted.value = status === "interrupted";
+}
+
+function replace(snapshot: SessionSnapshot | undefined, next: Transcript): void {
+  run?.abort();
+  session = undefined;
+  saved = snapshot;
+  isInterrupted.value = false;
+  currentLog = EMPTY_LOG;
+  update(next);
+}
+
+function steer(run: Run, text: string): void {
+  update(withUserMessage(current, text, true));
+  try {
+    run.steer(text);
+  } catch (error) {
+    update(withError(current, infoOf(error), performance.now()));
+  }
+}
+
+async function work(begin: (session: Session) => Run | undefined): Promise<void> {
   isRunning.value = true;
+  isInterrupted.value = false;
   const problem = Object.values(problemsOf(modelSettings.value))[0];
   try {
-    if (problem) throw new CrabletError({ kind: "invalid-input", message: problem, retryable: false });
-    const current = await sessionForSettings();
-    run = current.send(text);
-    for await (const event of run) take(event);
-    await run.result;
+    if (problem) throw new CrabletError({ kind: "invalid-input", message: problem });
+    run = begin(await sessionForSettings());
+    for await (const event of run ?? []) take(event);
   } catch (error) {
-    if (!isAbort(error)) update(withError(current, infoOf(error), performance.now()));
+    update(withError(current, infoOf(error), performance.now()));
   } finally {
     run = undefined;
     isRunning.value = false;
   }
 }
 
-/** The session, with an agent of the settings as they are now: a conversation may go on with another model or other servers. */
+/** The session, on an agent of the settings as they are now. */
 async function sessionForSettings(): Promise<Session> {
-  const previous = agent;
-  agent = new Agent({ model: modelOf(modelSettings.value), instructions: INSTRUCTIONS, mcpServers: configuredServers() });
-  session = agent.session(session?.toJSON());
-  await previous?.close();
-  return session;
+  const { agent, settings } = await agentForSettings();
+  if (session?.settings !== settings) session = { settings, session: agent.session(save()) };
+  return session.session;
+}
+
+async function agentForSettings(): Promise<{ readonly settings: string; readonly agent: Agent }> {
+  const settings = JSON.stringify([modelSettings.value, serverSettings.value, connectionsAsked.value]);
+  if (agent?.settings !== settings) {
+    const previous = agent;
+    agent = { settings, agent: new Agent({ model: modelOf(modelSettings.value), instructions: INSTRUCTIONS, mcpServers: configuredServers() }) };
+    saved = save();
+    session = undefined;
+    await previous?.agent.close();
+  }
+  return agent;
 }
 
 function take(event: AgentEvent): void {
@@ -98,8 +148,4 @@ function flush(): void {
   isFlushDue = false;
   transcript.value = current;
   eventLog.value = currentLog;
-}
-
-function isAbort(error: unknown): boolean {
-  return (CrabletError.is(error) && error.kind === "aborted") || (error instanceof DOMException && error.name === "AbortError");
 }

@@ -22,7 +22,7 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
         <span class="tool-name">{tool.name}</span>
         {tool.server && <span class="tool-server">{tool.server}</span>}
         <span class="tool-preview">{tool.status === "error" ? oneLine(output) : oneLine(tool.input)}</span>
-        <span class="tool-status">{isOver && tool.status !== "stopped" ? duration(tool) : STATUS_WORDS[tool.status]}</span>
+        <span class="tool-status">{duration(tool) ?? STATUS_WORDS[tool.status]}</span>
         <ChevronIcon />
       </summary>
       <div class="tool-body">
@@ -53,8 +53,9 @@ function StatusMark({ status }: { readonly status: ToolStatus }) {
   );
 }
 
-function duration(tool: ToolItem): string {
-  if (tool.startedAt === undefined || tool.endedAt === undefined) return STATUS_WORDS[tool.status];
+/** How long the call took; `undefined` while it runs, and where nobody knows. */
+function duration(tool: ToolItem): string | undefined {
+  if (tool.startedAt === undefined || tool.endedAt === undefined || tool.status === "stopped") return undefined;
   const milliseconds = tool.endedAt - tool.startedAt;
   return milliseconds < 1_000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1_000).toFixed(1)} s`;
 }

@@ -1,6 +1,6 @@
-import type { AgentEvent } from "crablet";
+import type { AgentEvent, Message } from "crablet";
 import { describe, expect, test } from "vitest";
-import { EMPTY, withError, withEvent, withUserMessage, type Item, type Transcript } from "./transcript";
+import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Item, type Transcript } from "./transcript";
 
 type Loose = { readonly type: string; readonly [field: string]: unknown };
 
@@ -110,4 +110,35 @@ test("an error closes what was open and is shown last", () => {
 test("events of a kind this version does not know change nothing", () => {
   const transcript = after(CALL);
   expect(after([{ type: "from-the-future" }], transcript)).toBe(transcript);
+});
+
+test("a saved conversation shows what it showed before", () => {
+  const messages: readonly Message[] = [
+    { role: "user", content: [{ type: "text", text: "read a" }] },
+    {
+      role: "assistant",
+      content: [
+        { type: "reasoning", text: "hm" },
+        { type: "tool-call", callId: "c1", toolName: "read", input: { path: "a" } },
+        { type: "tool-call", callId: "c2", toolName: "read", inputText: "{", invalid: "cut" },
+      ],
+    },
+    {
+      role: "tool",
+      content: [
+        { type: "tool-result", callId: "c1", toolName: "read", content: [{ type: "text", text: "A" }], isError: false },
+        { type: "tool-result", callId: "c2", toolName: "read", content: [{ type: "text", text: "malformed" }], isError: true },
+      ],
+    },
+    { role: "user", content: [{ type: "text", text: "faster" }], origin: "steered" },
+    { role: "assistant", content: [{ type: "text", text: "A it is" }] },
+  ];
+  expect(withMessages(EMPTY, messages).items).toMatchObject([
+    { kind: "user", text: "read a" },
+    { kind: "reasoning", text: "hm", open: false },
+    { kind: "tool", status: "ok", output: [{ text: "A" }] },
+    { kind: "tool", status: "error", input: "{" },
+    { kind: "user", text: "faster", steer: "delivered" },
+    { kind: "text", text: "A it is" },
+  ]);
 });

@@ -1,5 +1,5 @@
 // What the conversation looks like: a pure function from the agent's events to the items that are shown.
-import type { AgentEvent, ErrorInfo } from "crablet";
+import type { AgentEvent, ErrorInfo, Message } from "crablet";
 
 /** A tool call's way through its life. `writing`: the model still streams its arguments. */
 export type ToolStatus = "writing" | "waiting" | "running" | "ok" | "error" | "stopped";
@@ -76,6 +76,38 @@ export function withUserMessage(transcript: Transcript, text: string, steered: b
 export function withError(transcript: Transcript, error: ErrorInfo, now: number): Transcript {
   return append(closeOpen(transcript, now), (id) => ({ kind: "error", id, error }));
 }
+
+/** The items of a conversation that was saved: what its messages still say, in their order. */
+export function withMessages(transcript: Transcript, messages: readonly Message[]): Transcript {
+  return messages.reduce(withMessage, transcript);
+}
+
+function withMessage(transcript: Transcript, message: Message): Transcript {
+  switch (message.role) {
+    case "user": {
+      const text = message.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+      return append(transcript, (id) => ({ kind: "user", id, text, ...(message.origin === "steered" && { steer: "delivered" as const }) }));
+    }
+    case "assistant":
+      return message.content.reduce((before, part) => {
+        if (part.type === "text" || part.type === "reasoning") {
+          return append(before, (id) => ({ kind: part.type, id, text: part.text, open: false }));
+        }
+        if (part.type !== "tool-call") return before;
+        const input = part.inputText ?? printInput(part.input);
+        return append(before, () => newTool(SAVED, part.callId, part.toolName, input, "stopped"));
+      }, transcript);
+    case "tool":
+      return message.content.reduce(
+        (before, { callId, isError, content }) =>
+          changeTool(before, { ...SAVED, callId }, (tool) => ({ ...tool, status: isError ? "error" : "ok", output: content, endedAt: 0 })),
+        transcript,
+      );
+  }
+}
+
+/** Stands for the runs of a saved conversation, which are not told apart any more. */
+const SAVED = { runId: "saved" };
 
 /** Takes in one event of the run. Kinds that show nothing, unknown ones included, change nothing. */
 export function withEvent(transcript: Transcript, event: AgentEvent, now: number): Transcript {

@@ -1,8 +1,18 @@
 // What a server offers.
-import type { McpServer } from "crablet";
+import { mcp, type McpServer } from "crablet";
 
-export interface ToolInfo { readonly name: string; readonly description: string }
-export async function listTools(_name: string, server: McpServer): Promise<readonly ToolInfo[]> {
-  if (server.type === "http") throw new Error("The server did not answer. Is it running?");
-  return [{ name: "read_text_file", description: "Read the complete contents of a file from the file system as text." }, { name: "list_directory", description: "Get a detailed listing of all files and directories in a specified path." }];
+export interface ToolInfo {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** Connects, reads the list of tools, and hangs up: the agent has a connection of its own. */
+export async function listTools(server: McpServer): Promise<readonly ToolInfo[]> {
+  const client = await mcp.connect(server);
+  try {
+    const tools = await client.tools();
+    return tools.map(({ name, description = "" }) => ({ name, description }));
+  } finally {
+    await client.close();
+  }
 }

@@ -10,6 +10,9 @@ export type ServerState =
   | { readonly status: "ready"; readonly tools: readonly ToolInfo[] }
   | { readonly status: "failed"; readonly error: ErrorInfo };
 
+/** Counts the times that the user asked for fresh connections: an agent with older ones is not used any more. */
+export const connectionsAsked = signal(0);
+
 export const serverStates = signal<ReadonlyMap<string, ServerState>>(new Map());
 
 /** Every configured server, by name, as the agent takes them. One that fails is not left out: the agent says so. */
@@ -39,9 +42,10 @@ export function reconnectAll(): void {
 
 /** Connects to one server and reads which tools it offers. What goes wrong is the server's state, never a rejection. */
 export async function connect(settings: ServerSettings): Promise<void> {
+  connectionsAsked.value += 1;
   setState(settings.name, { status: "connecting" });
   try {
-    setState(settings.name, { status: "ready", tools: await listTools(settings.name, serverOf(settings)) });
+    setState(settings.name, { status: "ready", tools: await listTools(serverOf(settings)) });
   } catch (error) {
     setState(settings.name, { status: "failed", error: infoOf(error) });
   }

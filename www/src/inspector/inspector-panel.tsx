@@ -1,6 +1,8 @@
-// The inspector: where the time went, and every event as it came.
+// The inspector: where the time went, every event as it came, and the conversation as a file.
 import { useSignal } from "@preact/signals";
-import { eventLog } from "../chat/conversation";
+import { eventLog, isEmpty } from "../chat/conversation";
+import { loadFromFile, saveToFile } from "../chat/session-file";
+import { infoOf } from "../connection/servers";
 import { ChevronIcon } from "../ui/icons";
 import type { LogEntry } from "./event-log";
 import { runsOf, type RunSpans, type Span } from "./waterfall";
@@ -8,13 +10,53 @@ import { runsOf, type RunSpans, type Span } from "./waterfall";
 export function InspectorPanel() {
   const { entries } = eventLog.value;
   const runs = runsOf(entries);
-  if (runs.length === 0) {
-    return (
-      <div class="panel-section">
-        <p class="help">Send a message: its model calls, tool calls and events appear here, with the time each took.</p>
+  return (
+    <>
+      <SessionFile />
+      {runs.length === 0 ? (
+        <div class="panel-section">
+          <p class="help">Send a message: its model calls, tool calls and events appear here, with the time each took.</p>
+        </div>
+      ) : (
+        <Recorded runs={runs} entries={entries} />
+      )}
+    </>
+  );
+}
+
+/** The conversation as a file. */
+function SessionFile() {
+  const problem = useSignal<string | undefined>(undefined);
+  const onFile = async (input: HTMLInputElement) => {
+    const file = input.files?.[0];
+    input.value = "";
+    if (!file) return;
+    problem.value = undefined;
+    await loadFromFile(file).catch((error: unknown) => (problem.value = infoOf(error).message));
+  };
+  return (
+    <section class="panel-section" aria-labelledby="session-heading">
+      <h3 id="session-heading">Conversation</h3>
+      <div class="form-buttons">
+        <button type="button" class="quiet-button" disabled={isEmpty.value} onClick={saveToFile}>
+          Save to a file
+        </button>
+        <label class="quiet-button file-button">
+          Load a file
+          <input type="file" accept="application/json,.json" onChange={(event) => void onFile(event.currentTarget)} />
+        </label>
       </div>
-    );
-  }
+      <p class="help">A file holds the messages, never a key or a token. Any model can go on with it.</p>
+      {problem.value && (
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Recorded({ runs, entries }: { readonly runs: readonly RunSpans[]; readonly entries: readonly LogEntry[] }) {
   return (
     <>
       <section class="panel-section" aria-labelledby="timeline-heading">
