@@ -1,6 +1,8 @@
 //! The host on tokio and reqwest: HTTP with rustls, WebSockets, timers and the system's randomness.
 
 mod http;
+#[cfg(unix)]
+pub mod process;
 mod socket;
 
 use std::future::Future;

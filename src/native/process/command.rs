@@ -1,0 +1,112 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// How to start a server.
+#[derive(Clone)]
+pub struct ServerCommand {
+    /// The program: a path, or a name to be found in `PATH`. No shell is involved.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Environment variables beside those of [`ServerCommand::INHERITED`]. `Debug` shows their names only.
+    pub environment: BTreeMap<String, String>,
+    /// The working directory; this program's own when absent.
+    pub directory: Option<PathBuf>,
+    /// The program that ends the server should this program be killed.
+    pub guardian: Option<GuardianCommand>,
+    /// How long a server that is told to end may take before each stronger means: after its input closed, and again
+    /// after SIGTERM. 2 s by default.
+    pub patience: Duration,
+}
+
+/// How to start the program that calls [`guardian_main`](super::guardian_main); the server's own command line is put
+/// after its arguments.
+#[derive(Clone, Debug)]
+pub struct GuardianCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments, such as `guard --`.
+    pub arguments: Vec<OsString>,
+}
+
+impl ServerCommand {
+    /// What a server inherits of this program's environment: enough to find programs, files and the user's language,
+    /// and none of the keys and tokens that a shell tends to hold.
+    pub const INHERITED: &[&str] = &[
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR",
+    ];
+
+    /// A program with its arguments and nothing else.
+    pub fn new(program: impl Into<String>, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: BTreeMap::new(),
+            directory: None,
+            guardian: None,
+            patience: Duration::from_secs(2),
+        }
+    }
+
+    /// The command line of the process to start: the guardian's with the server's behind it, or the server's.
+    pub(super) fn to_command(&self) -> Command {
+        let mut command = match &self.guardian {
+            Some(guardian) => {
+                let mut command = Command::new(&guardian.program);
+                command.args(&guardian.arguments).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        let inherited = Self::INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value)));
+        command.args(&self.arguments).env_clear().envs(inherited).envs(&self.environment);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command
+    }
+}
+
+impl fmt::Debug for ServerCommand {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ServerCommand")
+            .field("program", &self.program)
+            .field("arguments", &self.arguments)
+            .field("environment", &self.environment.keys().collect::<Vec<_>>())
+            .field("directory", &self.directory)
+            .field("guardian", &self.guardian)
+            .field("patience", &self.patience)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_hides_the_values_of_the_environment() {
+        let mut command = ServerCommand::new("server", ["--verbose"]);
+        command.environment.insert("API_KEY".into(), "secret".into());
+        let text = format!("{command:?}");
+        assert!(text.contains("API_KEY") && !text.contains("secret"));
+    }
+}

@@ -1,0 +1,23 @@
+//! The processes of stdio MCP servers, started, watched and ended with all their descendants.
+//!
+//! A [`ServerProcess`] is three queues around one child: messages in, events out, log lines aside. The child runs in its
+//! own process group. It ends when its input is dropped: its standard input closes, and if that is not enough the group
+//! gets SIGTERM and then SIGKILL.
+//!
+//! What a crash of this program leaves behind is the business of a guardian: a small process between this one and the
+//! child that notices the end of this one and ends the child. It is a program that calls [`guardian_main`], such as
+//! `crablet-shim guard`, named in [`ServerCommand::guardian`]. Without one, a program that is killed leaves the end to
+//! the server, which sees its input close.
+
+mod command;
+mod control;
+mod framer;
+mod group;
+mod guardian;
+mod server;
+mod stderr;
+
+pub use command::{GuardianCommand, ServerCommand};
+pub use framer::{Line, LineFramer, MAX_LINE_BYTES};
+pub use guardian::guardian_main;
+pub use server::{ExitReport, LogLine, LogSource, ProcessEvent, ProcessInput, ProcessOutput, ServerProcess};
