@@ -5,11 +5,12 @@ import bundler from "./suites/bundler.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
 import node from "./suites/node.mjs";
+import readme from "./suites/readme.mjs";
 import types from "./suites/types.mjs";
 import workerd from "./suites/workerd.mjs";
 
 /** Each suite gets the project and returns a line about what it saw, or throws. */
-const SUITES = { manifest, types, node, workerd, bundler, live };
+const SUITES = { manifest, types, node, readme, workerd, bundler, live };
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !(name in SUITES));
