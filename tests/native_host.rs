@@ -1,5 +1,6 @@
 //! The native host against real servers on loopback.
 #![cfg(feature = "native")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

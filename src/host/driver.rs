@@ -27,7 +27,6 @@ pub(super) enum TaskKey {
     Validation(CallId),
     Hook(HookId),
     Approval(CallId),
-    Checkpoints,
 }
 
 pub(super) type Task = BoxFuture<'static, ()>;
@@ -45,7 +44,7 @@ pub(super) struct Progress {
     pub(super) events: Vec<Event>,
     /// Whether a timer or a task's input was handled, so that tasks may be able to go on.
     pub(super) handled: bool,
-    /// Whether the run has ended and everything it started is over.
+    /// Whether the run has ended.
     pub(super) over: bool,
     /// When the next timer is due.
     pub(super) deadline: Option<Millis>,
@@ -64,6 +63,7 @@ impl Driver {
                 timers: BTreeMap::new(),
                 effects: VecDeque::new(),
                 checkpoints: Vec::new(),
+                saving: false,
                 events: Vec::new(),
                 waker: None,
                 run: 0,
@@ -147,16 +147,22 @@ impl Driver {
         });
     }
 
-    /// Takes the checkpoints that wait to be saved, and the snapshot that covers all of them.
+    /// Claims the saving of checkpoints; `false` while somebody else does it.
+    pub(super) fn begin_saving(&self) -> bool {
+        !std::mem::replace(&mut self.lock().saving, true)
+    }
+
+    /// Gives the claim back.
+    pub(super) fn end_saving(&self) {
+        self.lock().saving = false;
+    }
+
+    /// Takes the checkpoints that wait to be saved, and the snapshot that covers all of them. `None` gives the claim back.
     pub(super) fn take_checkpoints(&self) -> Option<(Vec<u64>, String)> {
         let mut state = self.lock();
         let waiting = std::mem::take(&mut state.checkpoints);
-        (!waiting.is_empty()).then(|| (waiting, state.session.snapshot()))
-    }
-
-    /// Whether a task of this name is at work.
-    pub(super) fn is_running(&self, key: &TaskKey) -> bool {
-        self.lock().tasks.values().any(|entry| entry.key == *key)
+        state.saving = !waiting.is_empty();
+        state.saving.then(|| (waiting, state.session.snapshot()))
     }
 
     /// Polls every task once, in the order in which they were started.
@@ -191,9 +197,11 @@ impl Driver {
     /// Handles what arrived, then the timers that are due, and collects what follows from it.
     ///
     /// The order matters after a sleep of the machine: data that arrived meanwhile moves the deadlines that it meets. When
-    /// nothing is left to do, the waker is called as soon as something is.
-    pub(super) fn advance(&self, waker: &Waker) -> Progress {
+    /// nothing is left to do, the waker is called as soon as something is. Timers up to `slept_until` are due whatever the
+    /// clock says: it may have jumped back.
+    pub(super) fn advance(&self, waker: &Waker, slept_until: Option<Millis>) -> Progress {
         let now = self.now();
+        let due = slept_until.map_or(now, |until| until.max(now));
         self.change(|state, aftermath| {
             let mut handled = false;
             while let Some(input) = state.posted.pop_front() {
@@ -202,7 +210,7 @@ impl Driver {
                 handled = true;
             }
             state.settle(aftermath);
-            while let Some(timer) = state.due_timer(now) {
+            while let Some(timer) = state.due_timer(due) {
                 state.timers.remove(&timer);
                 let _unexpected = state.session.handle(now, Input::Timer { timer });
                 state.settle(aftermath);
@@ -213,19 +221,16 @@ impl Driver {
             let events = std::mem::take(&mut state.events);
             let pending = !handled && effects.is_empty() && events.is_empty();
             state.waker = pending.then(|| waker.clone());
-            Progress {
-                effects,
-                events,
-                handled,
-                over: idle && state.tasks.is_empty() && state.checkpoints.is_empty() && state.posted.is_empty(),
-                deadline: state.timers.values().min().copied(),
-            }
+            Progress { effects, events, handled, over: idle, deadline: state.timers.values().min().copied() }
         })
     }
 
-    /// Forgets events that nobody will read.
-    pub(super) fn discard_events(&self) {
-        self.change(|state, _| state.events.clear());
+    /// Takes what is left of a run that nobody reads: the effects to start, without its events.
+    pub(super) fn take_leftovers(&self) -> Vec<Effect> {
+        self.change(|state, _| {
+            state.events.clear();
+            state.effects.drain(..).collect()
+        })
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State, &mut Aftermath) -> T) -> T {
@@ -277,8 +282,10 @@ struct State {
     timers: BTreeMap<TimerId, Millis>,
     /// Effects that wait for the run to start them.
     effects: VecDeque<Effect>,
-    /// Checkpoints that wait for the task that saves them.
+    /// Checkpoints that wait to be saved.
     checkpoints: Vec<u64>,
+    /// Whether checkpoints are being saved.
+    saving: bool,
     events: Vec<Event>,
     waker: Option<Waker>,
     /// Grows by one with each run, so that controls of an older run reach nothing.
@@ -344,14 +351,14 @@ impl State {
     fn stop_everything(&mut self, aftermath: &mut Aftermath) {
         self.timers.clear();
         self.effects.retain(|effect| matches!(effect, Effect::Checkpoint { .. }));
-        for (_, entry) in self.tasks.extract_if(.., |_, entry| entry.key != TaskKey::Checkpoints) {
+        for entry in std::mem::take(&mut self.tasks).into_values() {
             aftermath.cancelled.push(entry.cancel.clone());
             aftermath.dropped.push(entry);
         }
     }
 
-    fn due_timer(&self, now: Millis) -> Option<TimerId> {
-        let due = self.timers.iter().filter(|(_, at)| **at <= now);
+    fn due_timer(&self, until: Millis) -> Option<TimerId> {
+        let due = self.timers.iter().filter(|(_, at)| **at <= until);
         due.min_by_key(|(_, at)| **at).map(|(timer, _)| *timer)
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
+use super::checkpoints::Saver;
 use super::driver::{Driver, Port, TaskKey};
 use super::runner::Parts;
 use super::{ApprovalRequest, CancelToken, Host, Tool, ToolContext, model_call};
 use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ToolDefinition, ToolOutput};
-use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::model::{Access, CallId};
 
@@ -58,8 +58,9 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts>, driver: &Arc<Driver>,
             }
         }
         Effect::Checkpoint { .. } => {
-            if !driver.is_running(&TaskKey::Checkpoints) {
-                driver.start(TaskKey::Checkpoints, cancel, Box::pin(save_checkpoints(parts.clone(), port)));
+            // In the background: the last checkpoint of an aborted run is saved after the run is over.
+            if let Some(saver) = Saver::claim(driver) {
+                host.spawn(saver.save_all(parts.store.clone()));
             }
         }
         // The driver performs these itself, at once.
@@ -122,29 +123,8 @@ async fn ask_approval(parts: Arc<Parts>, request: ApprovalRequest, cancel: Cance
     port.finish(Input::Approval { call_id, decision });
 }
 
-/// Saves until nothing waits. Checkpoints that come in during a save share the next one.
-async fn save_checkpoints(parts: Arc<Parts>, port: Port) {
-    while let Some((waiting, snapshot)) = port.driver().upgrade().and_then(|driver| driver.take_checkpoints()) {
-        let outcome = match &parts.store {
-            Some(store) => match no_panic(async { store.save(snapshot).await }).await {
-                Ok(outcome) => outcome,
-                Err(panic) => Err(Error::new(ErrorKind::Storage, panic)),
-            },
-            None => {
-                Err(Error::new(ErrorKind::Storage, "the agent says it has a store, but none was given to the runner"))
-            }
-        };
-        for seq in waiting {
-            port.finish(match &outcome {
-                Ok(()) => Input::CheckpointSaved { seq },
-                Err(error) => Input::CheckpointFailed { seq, error: error.clone() },
-            });
-        }
-    }
-}
-
 /// Turns a panic of the caller's code into its message, where panics unwind.
-async fn no_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
+pub(super) async fn no_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| {
         let message = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         message.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())

@@ -1,6 +1,7 @@
 //! The async edge: the trait that a platform implements, and the drivers over it.
 
 mod cancel;
+mod checkpoints;
 mod control;
 mod conversation;
 mod credentials;

@@ -90,8 +90,10 @@ async fn answer_of_function(
     port: &Port,
 ) -> Result<(), Error> {
     let Some(model) = model else {
-        let message =
-            format!("the model \"{}\" is a function, but none of this name was given to the runner", request.model.id);
+        let message = format!(
+            "the model \"{}\" is a function, but none of its name was given to the runner; add it with function_model()",
+            request.model.id
+        );
         return Err(Error::new(ErrorKind::InvalidInput, message));
     };
     let mut answer = model.call(request, cancel);

@@ -12,7 +12,7 @@ use super::runner::Parts;
 use super::{BoxFuture, Host, RunControl, effects};
 use crate::agent::{EndReason, Event, EventKind, Input};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Body, Message, Part, Usage};
+use crate::model::Usage;
 use crate::time::Millis;
 
 /// One prompt being worked on, driven by whoever reads it.
@@ -28,6 +28,7 @@ pub struct Run<H: Host> {
     number: u64,
     /// When the sleep ends, which may be before the next timer: timers that move away do not cost a new sleep.
     sleep: Option<(Millis, BoxFuture<'static, ()>)>,
+    slept_until: Option<Millis>,
     over: bool,
 }
 
@@ -44,7 +45,7 @@ pub struct Answer {
 
 impl<H: Host> Run<H> {
     pub(super) fn new(host: H, parts: Arc<Parts>, driver: Arc<Driver>, number: u64) -> Self {
-        Self { host, parts, driver, number, sleep: None, over: false }
+        Self { host, parts, driver, number, sleep: None, slept_until: None, over: false }
     }
 
     /// The events of the next thing that happens, such as a chunk from the network; `None` after the end of the run.
@@ -60,24 +61,17 @@ impl<H: Host> Run<H> {
     ///
     /// What ended the run, when that was an error; `aborted` when it was stopped.
     pub async fn answer(mut self) -> Result<Answer, Error> {
-        let mut last_message: Option<Arc<Message>> = None;
         let mut end = None;
         while let Some(events) = self.next().await {
-            for event in events {
-                match event.kind {
-                    EventKind::StepEnd { message, .. } => last_message = Some(message),
-                    EventKind::RunEnd(run_end) => end = Some(run_end),
-                    _ => {}
-                }
-            }
+            end = events.into_iter().find_map(|event| match event.kind {
+                EventKind::RunEnd(end) => Some(end),
+                _ => None,
+            });
         }
         let end = end.ok_or_else(|| Error::new(ErrorKind::Internal, "the run ended without an end event"))?;
         match end.error {
             Some(error) => Err(error),
-            None => {
-                let text = last_message.map(|message| text_of(&message)).unwrap_or_default();
-                Ok(Answer { text, reason: end.reason, usage: end.usage })
-            }
+            None => Ok(Answer { text: end.text, reason: end.reason, usage: end.usage }),
         }
     }
 
@@ -100,7 +94,7 @@ impl<H: Host> Run<H> {
         }
         loop {
             self.driver.poll_tasks(context);
-            let progress = self.driver.advance(context.waker());
+            let progress = self.driver.advance(context.waker(), self.slept_until.take());
             let started = !progress.effects.is_empty();
             for effect in progress.effects {
                 effects::start(&self.host, &self.parts, &self.driver, effect);
@@ -129,16 +123,18 @@ impl<H: Host> Run<H> {
             self.sleep = None;
             return Poll::Pending;
         };
-        let (_, sleep) = match self.sleep.take() {
-            Some((until, sleep)) if until <= deadline => self.sleep.insert((until, sleep)),
+        let (until, mut sleep) = match self.sleep.take() {
+            Some(sleeping) if sleeping.0 <= deadline => sleeping,
             _ => {
-                let sleep = self.host.sleep(deadline.since(self.host.now()));
-                self.sleep.insert((deadline, Box::pin(sleep)))
+                let sleep: BoxFuture<'static, ()> = Box::pin(self.host.sleep(deadline.since(self.host.now())));
+                (deadline, sleep)
             }
         };
         let slept = sleep.as_mut().poll(context);
         if slept.is_ready() {
-            self.sleep = None;
+            self.slept_until = Some(until);
+        } else {
+            self.sleep = Some((until, sleep));
         }
         slept
     }
@@ -160,7 +156,9 @@ impl<H: Host> Drop for Run<H> {
     fn drop(&mut self) {
         if !self.over {
             let _idle = self.driver.input(Input::Abort { reason: Some("the run was dropped".to_owned()) });
-            self.driver.discard_events();
+            for effect in self.driver.take_leftovers() {
+                effects::start(&self.host, &self.parts, &self.driver, effect);
+            }
             self.driver.detach();
         }
     }
@@ -170,13 +168,4 @@ impl<H: Host> fmt::Debug for Run<H> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Run").field("over", &self.over).finish_non_exhaustive()
     }
-}
-
-fn text_of(message: &Message) -> String {
-    let Body::Assistant(assistant) = &message.body else { return String::new() };
-    let texts = assistant.content.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect()
 }

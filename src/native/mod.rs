@@ -74,6 +74,9 @@ impl Host for NativeHost {
     }
 
     fn spawn(&self, future: impl Future<Output = ()> + MaybeSend + 'static) {
-        tokio::spawn(future);
+        // Outside a runtime, such as in a drop after its end, nothing can run any more.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(future);
+        }
     }
 }

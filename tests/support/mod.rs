@@ -1,9 +1,11 @@
 //! A host whose time, network and randomness are scripted, so that whole runs are tested without waiting and always end
 //! the same way.
 #![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod exchange;
 mod executor;
+mod model;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,6 +17,7 @@ use crablet::{Error, ErrorKind, Millis};
 
 pub use exchange::{Exchange, ScriptedBody};
 pub use executor::VirtualTime;
+pub use model::ScriptedModel;
 
 /// A host that answers each request with the next exchange of its script, in virtual time.
 #[derive(Clone, Default)]
@@ -51,6 +54,11 @@ impl ScriptedHost {
         self.time.sleep(milliseconds).await;
     }
 
+    /// A model that answers from a script in this host's time.
+    pub fn model(&self) -> ScriptedModel {
+        ScriptedModel::new(self.time.clone())
+    }
+
     /// How many sleeps are pending.
     pub fn sleepers(&self) -> usize {
         self.time.sleepers()
@@ -84,8 +92,12 @@ impl Host for ScriptedHost {
         exchange.perform(self.time.clone(), move || network.lock().unwrap().aborted += 1)
     }
 
-    async fn connect(&self, _url: String, _protocols: Vec<String>) -> Result<NoSocket, Error> {
-        Err(Error::new(ErrorKind::Network, "the script has no sockets"))
+    fn connect(
+        &self,
+        _url: String,
+        _protocols: Vec<String>,
+    ) -> impl Future<Output = Result<NoSocket, Error>> + MaybeSend + 'static {
+        std::future::ready(Err(Error::new(ErrorKind::Network, "the script has no sockets")))
     }
 
     fn sleep(&self, milliseconds: u64) -> impl Future<Output = ()> + MaybeSend + 'static {

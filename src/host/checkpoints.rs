@@ -1,0 +1,62 @@
+//! Saves checkpoints, one after another.
+
+use std::sync::{Arc, Weak};
+
+use super::Store;
+use super::driver::Driver;
+use super::effects::no_panic;
+use crate::agent::Input;
+use crate::error::{Error, ErrorKind};
+
+/// The right to save the checkpoints of a conversation. There is one at a time, so that saves never overlap.
+pub(super) struct Saver {
+    driver: Weak<Driver>,
+    holds_claim: bool,
+}
+
+impl Saver {
+    /// `None` while somebody else saves; what waits by then is saved too.
+    pub(super) fn claim(driver: &Arc<Driver>) -> Option<Self> {
+        driver.begin_saving().then(|| Self { driver: Arc::downgrade(driver), holds_claim: true })
+    }
+
+    /// Saves until nothing waits. Checkpoints that come in during a save share the next one.
+    pub(super) async fn save_all(mut self, store: Option<Arc<dyn Store>>) {
+        while let Some((waiting, snapshot)) = self.take() {
+            let outcome = match &store {
+                Some(store) => match no_panic(async { store.save(snapshot).await }).await {
+                    Ok(outcome) => outcome,
+                    Err(panic) => Err(Error::new(ErrorKind::Storage, panic)),
+                },
+                None => {
+                    let message = "the agent says it has a store, but none was given to the runner";
+                    Err(Error::new(ErrorKind::Storage, message))
+                }
+            };
+            let Some(driver) = self.driver.upgrade() else { return };
+            for seq in waiting {
+                driver.post(match &outcome {
+                    Ok(()) => Input::CheckpointSaved { seq },
+                    Err(error) => Input::CheckpointFailed { seq, error: error.clone() },
+                });
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<(Vec<u64>, String)> {
+        let taken = self.driver.upgrade()?.take_checkpoints();
+        self.holds_claim = taken.is_some();
+        taken
+    }
+}
+
+/// A saver that is dropped in its work, as at the end of a runtime, does not keep others from saving.
+impl Drop for Saver {
+    fn drop(&mut self) {
+        if self.holds_claim
+            && let Some(driver) = self.driver.upgrade()
+        {
+            driver.end_saving();
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Checkpoints: saved before anything that a restore must know of, one at a time.
+
+use std::sync::{Arc, Mutex};
+
+use crablet::{Error, ErrorKind};
+use serde_json::Value;
+
+use super::support::ScriptedHost;
+use super::{definition, events, runner};
+
+#[test]
+fn a_tool_starts_only_after_its_checkpoint_is_saved() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "pay", "{}")]).text("Paid.");
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let (saves, runs, saving) = (log.clone(), log.clone(), host.clone());
+    let runner = runner(&host, &model)
+        .tool(definition("pay"), move |_: Value, _| {
+            runs.lock().unwrap().push("run");
+            async { Ok::<_, String>("done") }
+        })
+        .store(move |_snapshot: String| {
+            let (saves, host) = (saves.clone(), saving.clone());
+            async move {
+                saves.lock().unwrap().push("save begins");
+                host.pause(5).await;
+                saves.lock().unwrap().push("saved");
+                Ok(())
+            }
+        });
+    let conversation = runner.conversation().unwrap();
+    host.block_on(conversation.send("pay").unwrap().answer()).unwrap();
+    let log = log.lock().unwrap();
+    assert_eq!(log.last(), Some(&"saved"), "the end is saved before it is shown: {log:?}");
+    let run = log.iter().position(|entry| *entry == "run").unwrap();
+    assert_eq!(log[run - 1], "saved", "{log:?}");
+    let saves: Vec<_> = log.iter().filter(|entry| **entry != "run").collect();
+    assert!(saves.chunks(2).all(|pair| pair == [&"save begins", &"saved"]), "saves do not overlap: {log:?}");
+}
+
+#[test]
+fn a_failed_save_ends_the_run_and_the_next_prompt_works() {
+    let host = ScriptedHost::new();
+    let model = host.model().text("unheard").text("heard");
+    let failing = Arc::new(Mutex::new(true));
+    let fails = failing.clone();
+    let runner = runner(&host, &model).store(move |_: String| {
+        let fails = *fails.lock().unwrap();
+        async move { if fails { Err(Error::new(ErrorKind::Internal, "the disk is full")) } else { Ok(()) } }
+    });
+    let conversation = runner.conversation().unwrap();
+    let error = host.block_on(conversation.send("one").unwrap().answer()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Storage);
+    assert!(error.message().contains("the disk is full"), "{error}");
+    assert!(model.requests().is_empty(), "the model was not called unsaved");
+    *failing.lock().unwrap() = false;
+    host.block_on(conversation.send("two").unwrap().answer()).unwrap();
+}
+
+#[test]
+fn an_abort_does_not_wait_for_a_store_that_hangs() {
+    let host = ScriptedHost::new();
+    let model = host.model();
+    let runner = runner(&host, &model).store(|_: String| std::future::pending());
+    let conversation = runner.conversation().unwrap();
+    let mut run = conversation.send("one").unwrap();
+    let control = run.control();
+    host.block_on(run.next()).unwrap();
+    control.abort(None);
+    let rest = host.block_on(events(run));
+    assert_eq!(rest.last().unwrap()["type"], "run-end");
+}

@@ -1,0 +1,241 @@
+//! Tools: run in parallel, failing in every way, reporting progress.
+
+use std::sync::{Arc, Mutex};
+
+use crablet::agent::{Approval, HookQuestion, HookReply, Hooks, ToolOutput};
+use crablet::host::{ApprovalRequest, CancelToken, ToolContext};
+use crablet::json::RawJson;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::support::ScriptedHost;
+use super::{definition, events, runner, types};
+
+#[derive(Deserialize)]
+struct City {
+    city: String,
+}
+
+/// The results of a run with one batch of calls, by call id.
+fn results(events: &[Value]) -> Vec<(String, String, bool)> {
+    let result = |event: &Value| {
+        let text = event["output"].as_str().unwrap_or_default().to_owned();
+        (event["callId"].as_str().unwrap().to_owned(), text, event["isError"].as_bool().unwrap())
+    };
+    events.iter().filter(|event| event["type"] == "tool-result").map(result).collect()
+}
+
+#[test]
+fn a_tool_reads_its_input_into_a_type_and_its_text_goes_to_the_model() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "weather", r#"{"city":"Oslo"}"#)]).text("Take one.");
+    let runner = runner(&host, &model)
+        .tool(definition("weather"), async |input: City, _| Ok::<_, String>(format!("rain in {}", input.city)));
+    let conversation = runner.conversation().unwrap();
+    let events = host.block_on(events(conversation.send("Umbrella?").unwrap()));
+    assert_eq!(results(&events), [("c1".to_owned(), "rain in Oslo".to_owned(), false)]);
+    assert_eq!(model.requests()[1].messages.len(), 3);
+}
+
+#[test]
+fn calls_of_one_answer_run_at_the_same_time_and_results_keep_the_order_of_the_calls() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("slow", "wait", r#"{"ms":50}"#), ("fast", "wait", r#"{"ms":10}"#)]).text("done");
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (ended, waiting) = (order.clone(), host.clone());
+    let runner = runner(&host, &model).tool(definition("wait"), move |input: Value, context: ToolContext| {
+        let (ended, host) = (ended.clone(), waiting.clone());
+        async move {
+            host.pause(input["ms"].as_u64().unwrap()).await;
+            ended.lock().unwrap().push(context.call_id.to_string());
+            Ok::<_, String>("ok")
+        }
+    });
+    let conversation = runner.conversation().unwrap();
+    host.block_on(conversation.send("go").unwrap().answer()).unwrap();
+    assert_eq!(*order.lock().unwrap(), ["fast", "slow"]);
+    let crablet::model::Body::Tool(tool) = &conversation.history()[2].body else { panic!("no results") };
+    let order: Vec<_> = tool.results.iter().map(|result| result.call_id.as_str()).collect();
+    assert_eq!(order, ["slow", "fast"]);
+}
+
+#[test]
+fn whatever_a_tool_does_wrong_is_told_to_the_model_and_the_run_goes_on() {
+    let host = ScriptedHost::new();
+    let model = host
+        .model()
+        .calls(&[
+            ("throws", "throws", "{}"),
+            ("panics", "panics", "{}"),
+            ("hangs", "hangs", "{}"),
+            ("unknown", "nothing", "{}"),
+            ("cut", "throws", r#"{"a":"#),
+            ("shape", "typed", r#"{"city":7}"#),
+        ])
+        .text("I see.");
+    let mut hangs = definition("hangs");
+    hangs.timeout = Some(1_000);
+    let runner = runner(&host, &model)
+        .tool(definition("throws"), async |_: Value, _| Err::<String, _>("the disk is full"))
+        .tool(definition("panics"), async |input: Value, _| {
+            let text = input["absent"].as_str().expect("a member that is not there");
+            Ok::<_, String>(text.to_owned())
+        })
+        .tool(hangs, async |_: Value, _| std::future::pending::<Result<String, String>>().await)
+        .tool(definition("typed"), async |input: City, _| Ok::<_, String>(input.city));
+    let conversation = runner.conversation().unwrap();
+    let events = host.block_on(events(conversation.send("go").unwrap()));
+    let results = results(&events);
+    let of = |id: &str| results.iter().find(|(call, ..)| call == id).unwrap();
+    for (id, expected) in [
+        ("throws", "the disk is full"),
+        ("panics", "a member that is not there"),
+        ("hangs", "1000 ms"),
+        ("unknown", "nothing"),
+        ("cut", "JSON"),
+        ("shape", "the input does not have the shape"),
+    ] {
+        let (_, text, is_error) = of(id);
+        assert!(*is_error && text.contains(expected), "{id}: {text}");
+    }
+    assert_eq!(results.len(), 6);
+    assert_eq!(events.last().unwrap()["text"], "I see.");
+}
+
+#[test]
+fn progress_is_shown_while_the_tool_runs_and_ignored_afterwards() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "work", "{}")]).text("done");
+    let kept = Arc::new(Mutex::new(None));
+    let keep = kept.clone();
+    let runner = runner(&host, &model).tool(definition("work"), move |_: Value, context: ToolContext| {
+        let keep = keep.clone();
+        async move {
+            context.progress(RawJson::parse("1").unwrap());
+            context.progress(RawJson::parse("2").unwrap());
+            *keep.lock().unwrap() = Some(context);
+            Ok::<_, String>("ok")
+        }
+    });
+    let conversation = runner.conversation().unwrap();
+    let events = host.block_on(async {
+        let events = events(conversation.send("go").unwrap()).await;
+        kept.lock().unwrap().as_ref().unwrap().progress(RawJson::parse("3").unwrap());
+        events
+    });
+    let data: Vec<_> =
+        events.iter().filter(|event| event["type"] == "tool-progress").map(|event| &event["data"]).collect();
+    assert_eq!(data, [1, 2]);
+}
+
+#[test]
+fn an_approver_decides_call_by_call() {
+    let host = ScriptedHost::new();
+    let model =
+        host.model().calls(&[("c1", "delete", r#"{"path":"a"}"#), ("c2", "delete", r#"{"path":"b"}"#)]).text("done");
+    let mut delete = definition("delete");
+    delete.needs_approval = true;
+    let runner = runner(&host, &model).tool(delete, async |_: Value, _| Ok::<_, String>("deleted")).approver(
+        async |request: ApprovalRequest, _: CancelToken| match request.input.as_str().contains("\"a\"") {
+            true => Approval::Allow,
+            false => Approval::Deny { reason: Some("not that one".to_owned()) },
+        },
+    );
+    let conversation = runner.conversation().unwrap();
+    let results = results(&host.block_on(events(conversation.send("go").unwrap())));
+    let of = |id: &str| results.iter().find(|(call, ..)| call == id).unwrap();
+    assert_eq!(of("c1").1, "deleted");
+    assert!(of("c2").2 && of("c2").1.contains("not that one"), "{results:?}");
+}
+
+#[test]
+fn a_run_waits_for_a_person_and_can_be_put_aside_meanwhile() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "delete", "{}")]).text("done");
+    let mut delete = definition("delete");
+    delete.needs_approval = true;
+    let runner = runner(&host, &model).tool(delete, async |_: Value, _| Ok::<_, String>("deleted"));
+    let conversation = runner.conversation().unwrap();
+    let mut run = conversation.send("go").unwrap();
+    let call_id = host.block_on(async {
+        loop {
+            for event in run.next().await.unwrap() {
+                if let crablet::agent::EventKind::ApprovalRequest { call_id, .. } = event.kind {
+                    return call_id;
+                }
+            }
+        }
+    });
+    run.detach();
+    let run = conversation.resume().unwrap();
+    assert!(conversation.resume().is_none(), "one reader at a time");
+    run.control().approve(call_id, Approval::Allow).unwrap();
+    assert_eq!(host.block_on(run.answer()).unwrap().text, "done");
+    assert!(conversation.resume().is_none(), "nothing is left to go on with");
+}
+
+#[test]
+fn a_hook_denies_a_call_and_one_that_fails_denies_too() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "a", "{}"), ("c2", "b", "{}"), ("c3", "c", "{}")]).text("done");
+    let tool = async |_: Value, _: ToolContext| Ok::<_, String>("ran");
+    let runner =
+        runner(&host, &model).tool(definition("a"), tool).tool(definition("b"), tool).tool(definition("c"), tool);
+    let runner = runner.hooks(
+        Hooks { before_tool_call: true, ..Hooks::default() },
+        async |question: HookQuestion, _: CancelToken| match question {
+            HookQuestion::BeforeToolCall { tool, .. } if tool.name == "a" => {
+                Ok(HookReply::Deny("not today".to_owned()))
+            }
+            HookQuestion::BeforeToolCall { tool, .. } if tool.name == "b" => {
+                Err("the policy server is down".to_owned())
+            }
+            _ => Ok(HookReply::Continue),
+        },
+    );
+    let conversation = runner.conversation().unwrap();
+    let results = results(&host.block_on(events(conversation.send("go").unwrap())));
+    let of = |id: &str| results.iter().find(|(call, ..)| call == id).unwrap();
+    assert!(of("c1").2 && of("c1").1.contains("not today"), "{results:?}");
+    assert!(of("c2").2 && of("c2").1.contains("the policy server is down"), "{results:?}");
+    assert_eq!(of("c3").1, "ran");
+}
+
+#[test]
+fn a_client_side_tool_is_answered_through_the_controls() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "locate", "{}")]).text("In Oslo.");
+    let mut locate = definition("locate");
+    locate.client_side = true;
+    let mut runner = runner(&host, &model);
+    runner.agent_mut().tools.push(Arc::new(locate));
+    let conversation = runner.conversation().unwrap();
+    let mut run = conversation.send("Where am I?").unwrap();
+    let control = run.control();
+    host.block_on(async {
+        while let Some(batch) = run.next().await {
+            if batch.iter().any(|event| event.kind == crablet::agent::EventKind::RunSuspended) {
+                control.tool_result(crablet::model::CallId::new("c1"), ToolOutput::text("Oslo")).unwrap();
+            }
+        }
+    });
+    assert_eq!(conversation.history().len(), 4);
+}
+
+#[test]
+fn a_message_steered_in_by_a_tool_reaches_the_model_before_its_next_answer() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "ask", "{}")]).text("In Bergen, then.");
+    let control = Arc::new(Mutex::new(None::<crablet::host::RunControl>));
+    let steering = control.clone();
+    let runner = runner(&host, &model).tool(definition("ask"), move |_: Value, _| {
+        steering.lock().unwrap().as_ref().unwrap().steer("I meant Bergen").unwrap();
+        async { Ok::<_, String>("rain") }
+    });
+    let conversation = runner.conversation().unwrap();
+    let run = conversation.send("Weather?").unwrap();
+    *control.lock().unwrap() = Some(run.control());
+    let events = host.block_on(events(run));
+    assert!(types(&events).contains("steer-delivered message-added"), "{}", types(&events));
+    assert_eq!(model.requests()[1].messages.len(), 4);
+}
