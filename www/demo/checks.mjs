@@ -213,6 +213,7 @@ async function looks({ check, playground, screenshotFolder }) {
         );
         assert.deepEqual(wider, []);
       });
+      await check(`the page is accessible at ${width} pixels (${scheme})`, async () => assert.deepEqual(await playground.accessibilityFaults(), []));
     }
   }
   await check("on a phone the connection panel opens over the conversation and closes with Escape", async () => {

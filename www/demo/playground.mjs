@@ -1,4 +1,7 @@
 // The page, as a person uses it: what can be typed and pressed, and what can be seen.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+
 export class Playground {
   /** What the page did that it must not: script errors, and things its content security policy forbade. */
   faults = [];
@@ -76,6 +79,15 @@ export class Playground {
   async newConversation() {
     await this.page.getByRole("button", { name: "New conversation" }).click();
     await this.page.locator(".welcome").waitFor();
+  }
+
+  /** What axe-core finds serious: rule, and where. */
+  async accessibilityFaults() {
+    await this.page.evaluate(await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8"));
+    const { violations } = await this.page.evaluate(() => globalThis.axe.run());
+    return violations
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
   }
 
   #afterLastPrompt() {

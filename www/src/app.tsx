@@ -74,14 +74,12 @@ function ModelChip(props: { readonly onClick: () => void; readonly buttonRef: Re
   const ready = states.filter((state) => state.status === "ready").length;
   const servers = failed > 0 ? `${failed} of ${states.length} servers failed` : `${ready} ${ready === 1 ? "server" : "servers"}`;
   return (
-    <button type="button" class="chip" ref={props.buttonRef} onClick={props.onClick} aria-expanded={props.isExpanded} aria-controls="panel" title="Connection">
+    <button type="button" class="chip" data-state={failed > 0 ? "failed" : "ready"} ref={props.buttonRef} onClick={props.onClick} aria-expanded={props.isExpanded} aria-controls="panel" title="Connection">
       <SettingsIcon />
       <span class="chip-model">{modelSettings.value.model || "No model"}</span>
       {isScripted.value && <span class="badge">scripted</span>}
       {states.length > 0 && (
-        <span class="chip-servers" data-state={failed > 0 ? "failed" : "ready"}>
-          {servers}
-        </span>
+        <span class="chip-servers">{servers}</span>
       )}
     </button>
   );

@@ -37,11 +37,16 @@ export function ChatView() {
 
   return (
     <>
+      {!isEmpty.value && (
+        <h2 class="visually-hidden" id="conversation-heading">
+          Conversation
+        </h2>
+      )}
       <div class="scroller" ref={scroller} onScroll={onScroll} tabIndex={-1}>
         {isEmpty.value ? (
           <Welcome />
         ) : (
-          <ol class="conversation" aria-label="Conversation">
+          <ol class="conversation" aria-labelledby="conversation-heading">
             {items.map((item) => (
               <Entry key={item.id} item={item} />
             ))}

@@ -62,7 +62,7 @@ export function Composer() {
         )}
       </div>
       <p class="composer-foot">
-        <span>{isScripted.value ? "A scripted model answers: it quotes tools, it does not think." : "Models make mistakes. Check what matters."}</span>
+        <span>{isScripted.value ? "Scripted model: it quotes tools, it does not think." : "Models make mistakes. Check what matters."}</span>
         {tokens.input > 0 && (
           <span title="Tokens of this conversation: read by the model, written by it">
             {tokens.input.toLocaleString("en")} in · {tokens.output.toLocaleString("en")} out
