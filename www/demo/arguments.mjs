@@ -63,12 +63,19 @@ function fillString(name, schema, source) {
 
 function fillEnum(schema, source) {
   const prompt = source.prompt.toLowerCase();
-  return schema.enum.find((choice) => prompt.includes(String(choice).toLowerCase())) ?? schema.default ?? schema.enum[0];
+  return (
+    schema.enum.find((choice) => prompt.includes(String(choice).toLowerCase())) ?? schema.default ?? schema.enum[0]
+  );
 }
 
 function fillArray(name, schema, source) {
   const item = schema.items ?? {};
-  const kinds = typeOf(item) === "number" || typeOf(item) === "integer" ? ["number"] : isPathName(name) ? ["path", "quoted"] : ["quoted", "path"];
+  const kinds =
+    typeOf(item) === "number" || typeOf(item) === "integer"
+      ? ["number"]
+      : isPathName(name)
+        ? ["path", "quoted"]
+        : ["quoted", "path"];
   const taken = [];
   for (const kind of kinds) {
     for (let value = take(source, kind); value !== undefined; value = take(source, kind)) taken.push(value);

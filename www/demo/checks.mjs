@@ -22,7 +22,7 @@ async function tools({ check, demo, playground, screenshotFolder }) {
   const { page } = playground;
   await check("the page connects to the MCP server through the shim and lists its tools", async () => {
     await page.locator('.server[data-server="files"][data-state="ready"]').waitFor();
-    const count = Number.parseInt(await playground.server("files").locator(".tools summary").innerText());
+    const count = Number.parseInt(await playground.server("files").locator(".tools summary").textContent(), 10);
     assert.ok(count >= 10, `${count} tools`);
   });
   await page.screenshot({ path: join(screenshotFolder, "welcome-1280.png") });
@@ -32,7 +32,10 @@ async function tools({ check, demo, playground, screenshotFolder }) {
     const answer = await playground.ask(`Read ${file.name}`);
     assert.ok(answer.includes(file.content), answer);
     const cards = await playground.toolCards();
-    assert.deepEqual(cards.map((card) => card.status), ["ok"]);
+    assert.deepEqual(
+      cards.map((card) => card.status),
+      ["ok"],
+    );
   });
 
   await check("two things are asked of two tools in parallel", async () => {
@@ -40,7 +43,10 @@ async function tools({ check, demo, playground, screenshotFolder }) {
     const answer = await playground.ask(`Read ${one.name} and ${two.name}`);
     assert.ok(answer.includes(one.content) && answer.includes(two.content), answer);
     const cards = await playground.toolCards();
-    assert.deepEqual(cards.map((card) => card.status), ["ok", "ok"]);
+    assert.deepEqual(
+      cards.map((card) => card.status),
+      ["ok", "ok"],
+    );
     const lastStart = Math.max(...cards.map((card) => card.started));
     const firstEnd = Math.min(...cards.map((card) => card.ended));
     assert.ok(lastStart <= firstEnd, `the second began ${lastStart - firstEnd} ms after the first had ended`);
@@ -48,7 +54,10 @@ async function tools({ check, demo, playground, screenshotFolder }) {
 
   await check("a tool that fails is shown as failed, and the agent goes on", async () => {
     const answer = await playground.ask("Read no-such-file.txt");
-    assert.deepEqual((await playground.toolCards()).map((card) => card.status), ["error"]);
+    assert.deepEqual(
+      (await playground.toolCards()).map((card) => card.status),
+      ["error"],
+    );
     assert.match(answer, /no-such-file/);
   });
 }
@@ -59,7 +68,10 @@ async function streaming({ check, demo, playground }) {
     await page.evaluate(() => {
       globalThis.layoutShift = 0;
       globalThis.lengths = new Set();
-      globalThis.watch = setInterval(() => globalThis.lengths.add([...document.querySelectorAll(".markdown")].at(-1)?.innerText.length), 20);
+      globalThis.watch = setInterval(
+        () => globalThis.lengths.add([...document.querySelectorAll(".markdown")].at(-1)?.textContent.length),
+        20,
+      );
     });
     const answer = await playground.ask("Count to 300");
     assert.ok(answer.includes("299, 300"), answer);
@@ -107,7 +119,12 @@ async function badInput({ check, demo, playground, screenshotFolder }) {
     ["a stream cut in the middle", { model: "cut" }, ["network", "stream-truncated"], /./],
     ["a stream without its end marker", { model: "cut-clean" }, ["stream-truncated"], /./],
     ["an overloaded model", { model: "overloaded" }, ["overloaded"], /overloaded/i],
-    ["a server that cannot be reached", { baseUrl: `http://127.0.0.1:${await freePort()}/v1` }, ["network"], /127\.0\.0\.1/],
+    [
+      "a server that cannot be reached",
+      { baseUrl: `http://127.0.0.1:${await freePort()}/v1` },
+      ["network"],
+      /127\.0\.0\.1/,
+    ],
     ["an address that is none", { baseUrl: "somewhere" }, ["invalid-input"], /address/],
   ];
   for (const [what, change, kinds, words] of failures) {
@@ -118,7 +135,8 @@ async function badInput({ check, demo, playground, screenshotFolder }) {
       assert.ok(error, "an error is shown");
       assert.ok(kinds.includes(error.kind), `kind ${error.kind}: ${error.text}`);
       assert.match(error.text, words);
-      if (change.model === "bad-key") await playground.page.screenshot({ path: join(screenshotFolder, "error-1280.png") });
+      if (change.model === "bad-key")
+        await playground.page.screenshot({ path: join(screenshotFolder, "error-1280.png") });
       await works();
     });
   }
@@ -131,13 +149,19 @@ async function badInput({ check, demo, playground, screenshotFolder }) {
   });
 
   for (const model of ["malformed-arguments", "unknown-tool"]) {
-    await check(`a call with ${model === "unknown-tool" ? "an unknown tool" : "malformed arguments"} is not run, and the model is told`, async () => {
-      await playground.configure({ ...good, model });
-      const answer = await playground.ask("Use a tool");
-      assert.deepEqual((await playground.toolCards()).map((card) => card.status), ["error"]);
-      assert.notEqual(answer, "");
-      await works();
-    });
+    await check(
+      `a call with ${model === "unknown-tool" ? "an unknown tool" : "malformed arguments"} is not run, and the model is told`,
+      async () => {
+        await playground.configure({ ...good, model });
+        const answer = await playground.ask("Use a tool");
+        assert.deepEqual(
+          (await playground.toolCards()).map((card) => card.status),
+          ["error"],
+        );
+        assert.notEqual(answer, "");
+        await works();
+      },
+    );
   }
 }
 
@@ -172,11 +196,17 @@ async function httpServer({ check, playground }) {
       await page.locator('.tool-card[data-status="running"]').waitFor();
       await everything.stop();
       await playground.answered();
-      assert.deepEqual((await playground.toolCards()).map((card) => card.status), ["error"]);
+      assert.deepEqual(
+        (await playground.toolCards()).map((card) => card.status),
+        ["error"],
+      );
     });
   } finally {
     await everything.stop();
-    await playground.server("everything").getByRole("button", { name: /Remove/ }).click();
+    await playground
+      .server("everything")
+      .getByRole("button", { name: /Remove/ })
+      .click();
   }
 }
 
@@ -198,7 +228,10 @@ async function secrets({ check, playground }) {
 
 async function looks({ check, playground, screenshotFolder }) {
   const { page } = playground;
-  const widths = [[1280, 800], [390, 844]];
+  const widths = [
+    [1280, 800],
+    [390, 844],
+  ];
   await playground.newConversation();
   await playground.ask("List the folder and read notes/tea.txt");
   for (const scheme of ["light", "dark"]) {
@@ -206,21 +239,33 @@ async function looks({ check, playground, screenshotFolder }) {
     for (const [width, height] of widths) {
       await check(`the page fits ${width} pixels (${scheme})`, async () => {
         await page.setViewportSize({ width, height });
-        await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+        await page.evaluate(
+          () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+        );
         await page.screenshot({ path: join(screenshotFolder, `chat-${width}-${scheme}.png`) });
         const wider = await page.evaluate(() =>
-          [...document.querySelectorAll(".header, .main, .main *")].filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !element.closest("pre, .table-scroll, .visually-hidden")).map((element) => element.className || element.tagName),
+          [...document.querySelectorAll(".header, .main, .main *")]
+            .filter(
+              (element) =>
+                element.getBoundingClientRect().right > innerWidth + 1 &&
+                !element.closest("pre, .table-scroll, .visually-hidden"),
+            )
+            .map((element) => element.className || element.tagName),
         );
         assert.deepEqual(wider, []);
       });
-      await check(`the page is accessible at ${width} pixels (${scheme})`, async () => assert.deepEqual(await playground.accessibilityFaults(), []));
+      await check(`the page is accessible at ${width} pixels (${scheme})`, async () =>
+        assert.deepEqual(await playground.accessibilityFaults(), []),
+      );
     }
   }
   await check("on a phone the connection panel opens over the conversation and closes with Escape", async () => {
     await page.getByRole("button", { name: /scripted-demo/ }).click();
     const close = page.locator(".panel").getByRole("button", { name: "Close" });
     await close.waitFor();
-    await page.locator(".panel").evaluate((panel) => Promise.all(panel.getAnimations().map((animation) => animation.finished)));
+    await page
+      .locator(".panel")
+      .evaluate((panel) => Promise.all(panel.getAnimations().map((animation) => animation.finished)));
     await page.screenshot({ path: join(screenshotFolder, "panel-390-dark.png") });
     await page.keyboard.press("Escape");
     await close.waitFor({ state: "hidden" });
@@ -244,11 +289,16 @@ async function lostShim({ check, demo, playground, screenshotFolder }) {
   await check("the server's row says that it failed, and without it the agent still answers", async () => {
     await playground.server("files").getByRole("button", { name: /again/ }).click();
     await playground.page.locator('.server[data-server="files"][data-state="failed"]').waitFor();
-    await playground.server("files").getByRole("button", { name: /Remove/ }).click();
+    await playground
+      .server("files")
+      .getByRole("button", { name: /Remove/ })
+      .click();
     assert.ok((await playground.ask("Count to 5")).includes("1, 2, 3, 4, 5"));
   });
 
-  await check("the page made no script error and asked for nothing its policy forbids", () => assert.deepEqual(playground.faults, []));
+  await check("the page made no script error and asked for nothing its policy forbids", () =>
+    assert.deepEqual(playground.faults, []),
+  );
 }
 
 async function endings({ check, demo }) {

@@ -40,7 +40,9 @@ async function check(name, body) {
 function findBrowser() {
   if (process.env.CHROMIUM) return process.env.CHROMIUM;
   const folders = (process.env.PATH ?? "").split(delimiter);
-  const candidates = ["chromium", "chromium-browser", "google-chrome"].flatMap((name) => folders.map((folder) => join(folder, name)));
+  const candidates = ["chromium", "chromium-browser", "google-chrome"].flatMap((name) =>
+    folders.map((folder) => join(folder, name)),
+  );
   const found = candidates.find((path) => existsSync(path));
   if (!found) throw new Error("no Chromium on PATH: install one, or name one with CHROMIUM=/path/to/chromium");
   return found;
@@ -55,7 +57,15 @@ async function main() {
     executablePath: findBrowser(),
     headless: true,
     viewport: { width: 1280, height: 800 },
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
   });
   try {
     const playground = await Playground.open(browser, demo.pageAddress);

@@ -24,14 +24,19 @@ export class Demo {
     await Promise.race([
       demo.line(/ready:/),
       demo.#exited.then((code) => {
-        throw new Error(`the demo ended with exit code ${code} before it was ready:\n${demo.lines.slice(-15).join("\n")}`);
+        throw new Error(
+          `the demo ended with exit code ${code} before it was ready:\n${demo.lines.slice(-15).join("\n")}`,
+        );
       }),
     ]);
     return demo;
   }
 
   constructor() {
-    this.#child = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, MODEL_URL: "" } });
+    this.#child = spawn(process.execPath, [script], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, MODEL_URL: "" },
+    });
     this.#exited = new Promise((resolve) => this.#child.once("exit", resolve));
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       createInterface({ input: stream }).on("line", (line) => {
@@ -104,7 +109,8 @@ export async function expectGone(processes) {
   for (;;) {
     const left = await stillRunning(processes);
     if (left.length === 0) return;
-    if (Date.now() > deadline) throw new Error(`still running: ${left.map(({ pid, command }) => `${pid} ${command}`).join("; ")}`);
+    if (Date.now() > deadline)
+      throw new Error(`still running: ${left.map(({ pid, command }) => `${pid} ${command}`).join("; ")}`);
     await sleep(100);
   }
 }

@@ -15,7 +15,12 @@ import { MODEL_NAME } from "./scripted-model.mjs";
 /** The sample server's name in the shim's configuration and in the page. */
 const SERVER_NAME = "files";
 
-const PROMPTS = ["Read welcome.md", "List the folder and read notes/tea.txt", "Write \"basil, soap, ink\" to shopping.txt", "Count to 200"];
+const PROMPTS = [
+  "Read welcome.md",
+  "List the folder and read notes/tea.txt",
+  'Write "basil, soap, ink" to shopping.txt',
+  "Count to 200",
+];
 
 const say = (line) => console.log(`demo: ${line}`);
 
@@ -26,7 +31,10 @@ let isStopping = false;
 async function stop(exitCode) {
   if (isStopping) return;
   isStopping = true;
-  while (cleanUps.length > 0) await cleanUps.pop()().catch((error) => console.error(`demo: ${error.message}`));
+  while (cleanUps.length > 0)
+    await cleanUps
+      .pop()()
+      .catch((error) => console.error(`demo: ${error.message}`));
   say("stopped");
   process.exit(exitCode);
 }
@@ -67,7 +75,9 @@ async function start() {
     prompts: PROMPTS,
   });
 
-  say(`model        ${model.settings.model} at ${model.settings.baseUrl}${model.isScripted ? " (scripted, needs no key)" : ""}`);
+  say(
+    `model        ${model.settings.model} at ${model.settings.baseUrl}${model.isScripted ? " (scripted, needs no key)" : ""}`,
+  );
   say(`MCP server   @modelcontextprotocol/server-filesystem over ${files}`);
   say(`shim         ${shim.url}, process ${shim.pid}`);
   say(`page         ${page.origin}/#demo=${secret}`);
@@ -78,8 +88,14 @@ async function start() {
 async function chooseModel() {
   const { MODEL_URL, MODEL, API_KEY } = process.env;
   if (MODEL_URL) {
-    if (!MODEL) throw new Error("MODEL_URL is set but MODEL is not: say which model, as in make demo MODEL_URL=http://127.0.0.1:11434/v1 MODEL=qwen3");
-    return { isScripted: false, settings: { provider: "compatible", model: MODEL, baseUrl: MODEL_URL, apiKey: API_KEY ?? "" } };
+    if (!MODEL)
+      throw new Error(
+        "MODEL_URL is set but MODEL is not: say which model, as in make demo MODEL_URL=http://127.0.0.1:11434/v1 MODEL=qwen3",
+      );
+    return {
+      isScripted: false,
+      settings: { provider: "compatible", model: MODEL, baseUrl: MODEL_URL, apiKey: API_KEY ?? "" },
+    };
   }
   const server = await startModelServer({ log: (line) => console.log(`model: ${line}`) });
   cleanUps.push(server.close);

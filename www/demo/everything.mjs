@@ -25,7 +25,8 @@ export async function startEverything() {
   });
   const exited = new Promise((resolve) => child.once("exit", resolve));
   await new Promise((resolve, reject) => {
-    for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", (line) => line.includes("listening") && resolve());
+    for (const stream of [child.stdout, child.stderr])
+      createInterface({ input: stream }).on("line", (line) => line.includes("listening") && resolve());
     void exited.then(() => reject(new Error("server-everything ended before it listened")));
   });
   return {

@@ -17,10 +17,17 @@ const worker = (politely) => `
 
 /** A process that asks the guard to run a worker, and everything that then runs because of it. */
 async function start(politely) {
-  const asker = spawn(process.execPath, ["-e", `
+  const asker = spawn(
+    process.execPath,
+    [
+      "-e",
+      `
     const child = require("node:child_process").spawn(process.execPath, ${JSON.stringify([guard, process.execPath, "-e", worker(politely)])}, { stdio: ["pipe", "inherit", "inherit"] });
     process.on("message", () => child.stdin.end());
-  `], { stdio: ["ignore", "pipe", "inherit", "ipc"] });
+  `,
+    ],
+    { stdio: ["ignore", "pipe", "inherit", "ipc"] },
+  );
   await once(asker.stdout, "data");
   const processes = await descendantsOf(asker.pid);
   assert.equal(processes.length, 3, "the guard, the worker and its child");
@@ -41,6 +48,8 @@ test("when the asker closes the pipe, nothing stays, even what does not listen",
 });
 
 test("the exit code is the command's", async () => {
-  const child = spawn(process.execPath, [guard, process.execPath, "-e", "process.exit(7)"], { stdio: ["pipe", "ignore", "ignore"] });
+  const child = spawn(process.execPath, [guard, process.execPath, "-e", "process.exit(7)"], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
   assert.equal((await once(child, "exit"))[0], 7);
 });

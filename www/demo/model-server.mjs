@@ -64,11 +64,19 @@ async function answer(request, response, state) {
   if (request.method === "OPTIONS") {
     response.writeHead(204).end();
   } else if (request.method === "GET" && pathname === "/v1/models") {
-    sendJson(response, 200, { object: "list", data: Object.keys(MODELS).map((id) => ({ id, object: "model", owned_by: "crablet-demo" })) });
+    sendJson(response, 200, {
+      object: "list",
+      data: Object.keys(MODELS).map((id) => ({ id, object: "model", owned_by: "crablet-demo" })),
+    });
   } else if (request.method === "POST" && pathname === "/v1/chat/completions") {
     await complete(request, response, state);
   } else {
-    sendError(response, 404, "not_found", `There is no ${request.method} ${pathname} here. Try POST /v1/chat/completions or GET /v1/models.`);
+    sendError(
+      response,
+      404,
+      "not_found",
+      `There is no ${request.method} ${pathname} here. Try POST /v1/chat/completions or GET /v1/models.`,
+    );
   }
 }
 
@@ -79,7 +87,12 @@ async function complete(request, response, state) {
   const mode = body.model ?? MODEL_NAME;
   state.log(`request ${number}: ${mode}, ${body.messages?.length ?? 0} messages, ${body.tools?.length ?? 0} tools`);
   if (!(mode in MODELS)) {
-    return sendError(response, 404, "model_not_found", `The model \`${mode}\` does not exist. This demo server has: ${Object.keys(MODELS).join(", ")}.`);
+    return sendError(
+      response,
+      404,
+      "model_not_found",
+      `The model \`${mode}\` does not exist. This demo server has: ${Object.keys(MODELS).join(", ")}.`,
+    );
   }
   if (refuse(mode, response, state)) return;
 
@@ -139,7 +152,9 @@ function breakOff(mode, response) {
       response.end();
       return true;
     case "error-in-stream":
-      response.end(`data: ${JSON.stringify({ error: { message: "The model failed while it was answering.", type: "server_error", code: "server_error" } })}\n\n`);
+      response.end(
+        `data: ${JSON.stringify({ error: { message: "The model failed while it was answering.", type: "server_error", code: "server_error" } })}\n\n`,
+      );
       return true;
     default:
       return false;
@@ -156,20 +171,34 @@ function turnFor(mode, body) {
     return { reasoning: "", text: "", calls: [{ name: "no_such_tool", arguments: "{}" }] };
   }
   if (mode.startsWith("cut") || mode === "error-in-stream") {
-    return { reasoning: "", text: "This answer is cut off before its end, as happens when a connection breaks while a model is still speaking.", calls: [] };
+    return {
+      reasoning: "",
+      text: "This answer is cut off before its end, as happens when a connection breaks while a model is still speaking.",
+      calls: [],
+    };
   }
   return decide(body);
 }
 
 function* chunksOf(number, turn, body) {
-  const head = { id: `chatcmpl-demo-${number}`, object: "chat.completion.chunk", created: Math.floor(Date.now() / 1000), model: MODEL_NAME };
+  const head = {
+    id: `chatcmpl-demo-${number}`,
+    object: "chat.completion.chunk",
+    created: Math.floor(Date.now() / 1000),
+    model: MODEL_NAME,
+  };
   const chunk = (delta, finish = null) => ({ ...head, choices: [{ index: 0, delta, finish_reason: finish }] });
   yield chunk({ role: "assistant", content: "" });
   for (const piece of pieces(turn.reasoning)) yield chunk({ reasoning_content: piece });
   for (const piece of pieces(turn.text)) yield chunk({ content: piece });
   for (const [index, call] of turn.calls.entries()) {
-    yield chunk({ tool_calls: [{ index, id: `call_${number}_${index}`, type: "function", function: { name: call.name, arguments: "" } }] });
-    for (const piece of pieces(call.arguments)) yield chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
+    yield chunk({
+      tool_calls: [
+        { index, id: `call_${number}_${index}`, type: "function", function: { name: call.name, arguments: "" } },
+      ],
+    });
+    for (const piece of pieces(call.arguments))
+      yield chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
   }
   yield chunk({}, turn.calls.length > 0 ? "tool_calls" : "stop");
   if (body.stream_options?.include_usage) yield { ...head, choices: [], usage: usageOf(turn, body) };
@@ -191,13 +220,16 @@ function completion(number, turn) {
 /** Counts as a tokenizer roughly would: four characters a token. */
 function usageOf(turn, body) {
   const prompt_tokens = Math.ceil(JSON.stringify(body.messages ?? []).length / 4);
-  const completion_tokens = Math.ceil((turn.text.length + turn.reasoning.length + JSON.stringify(turn.calls).length) / 4);
+  const completion_tokens = Math.ceil(
+    (turn.text.length + turn.reasoning.length + JSON.stringify(turn.calls).length) / 4,
+  );
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
 
 function* pieces(text) {
   const points = Array.from(text);
-  for (let start = 0; start < points.length; start += DELTA_LENGTH) yield points.slice(start, start + DELTA_LENGTH).join("");
+  for (let start = 0; start < points.length; start += DELTA_LENGTH)
+    yield points.slice(start, start + DELTA_LENGTH).join("");
 }
 
 async function readJson(request, response) {
@@ -232,7 +264,10 @@ async function drained(response, signal) {
 function allowPages(request, response) {
   response.setHeader("access-control-allow-origin", "*");
   response.setHeader("access-control-allow-methods", "GET, POST, OPTIONS");
-  response.setHeader("access-control-allow-headers", request.headers["access-control-request-headers"] ?? "authorization, content-type");
+  response.setHeader(
+    "access-control-allow-headers",
+    request.headers["access-control-request-headers"] ?? "authorization, content-type",
+  );
   response.setHeader("access-control-allow-private-network", "true");
   response.setHeader("access-control-max-age", "600");
 }

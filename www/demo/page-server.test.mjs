@@ -42,7 +42,7 @@ test("serves the page and what was published", async () => {
 });
 
 test("serves nothing outside the folder", async () => {
-  for (const path of ["/../secret.json", "/%2e%2e/secret.json", "/..%2fsecret.json", "/none.html", "/"+"%".repeat(3)]) {
+  for (const path of ["/../secret.json", "/%2e%2e/secret.json", "/..%2fsecret.json", "/none.html", "/%%%"]) {
     assert.notEqual(await raw(path).catch(() => "closed"), 200, path);
   }
 });

@@ -14,7 +14,12 @@ export class Playground {
     page.on("console", (message) => {
       const text = message.text();
       // Chromium tells failed requests on the console too; the page shows those itself.
-      if (message.type() === "error" && !text.startsWith("Failed to load resource") && !/^WebSocket connection to/.test(text)) playground.faults.push(`console: ${text}`);
+      if (
+        message.type() === "error" &&
+        !text.startsWith("Failed to load resource") &&
+        !/^WebSocket connection to/.test(text)
+      )
+        playground.faults.push(`console: ${text}`);
     });
     await page.addInitScript(() => {
       globalThis.layoutShift = 0;
@@ -43,20 +48,36 @@ export class Playground {
   /** Waits until nothing runs any more, and gives the text that answers the last prompt. */
   async answered() {
     await this.page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached", timeout: 50_000 });
-    await this.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    return (await this.#afterLastPrompt().filter({ has: this.page.locator(".markdown") }).allInnerTexts()).join("\n");
+    await this.page.evaluate(
+      () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+    );
+    return (
+      await this.#afterLastPrompt()
+        .filter({ has: this.page.locator(".markdown") })
+        .allInnerTexts()
+    ).join("\n");
   }
 
   /** The tool cards after the last prompt: name, status, and when they ran. */
   async toolCards() {
-    return await this.#afterLastPrompt().locator(".tool-card").evaluateAll((cards) =>
-      cards.map(({ dataset, innerText }) => ({ name: dataset.tool, status: dataset.status, started: Number(dataset.started), ended: Number(dataset.ended), text: innerText })),
-    );
+    return await this.#afterLastPrompt()
+      .locator(".tool-card")
+      .evaluateAll((cards) =>
+        cards.map(({ dataset, textContent }) => ({
+          name: dataset.tool,
+          status: dataset.status,
+          started: Number(dataset.started),
+          ended: Number(dataset.ended),
+          text: textContent,
+        })),
+      );
   }
 
   /** The error after the last prompt: its kind and its words, or `undefined`. */
   async error() {
-    const cards = await this.#afterLastPrompt().locator(".error-card").evaluateAll((found) => found.map(({ dataset, innerText }) => ({ kind: dataset.error, text: innerText })));
+    const cards = await this.#afterLastPrompt()
+      .locator(".error-card")
+      .evaluateAll((found) => found.map(({ dataset, textContent }) => ({ kind: dataset.error, text: textContent })));
     return cards.at(-1);
   }
 

@@ -9,10 +9,19 @@ async function processTable() {
 }
 
 async function describe(pid) {
-  const [stat, command] = await Promise.all([readFile(`/proc/${pid}/stat`, "utf8"), readFile(`/proc/${pid}/cmdline`, "utf8")]);
+  const [stat, command] = await Promise.all([
+    readFile(`/proc/${pid}/stat`, "utf8"),
+    readFile(`/proc/${pid}/cmdline`, "utf8"),
+  ]);
   // The name in parentheses may hold spaces and parentheses, so the fields are counted from its end.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return { pid, state: fields[0], parent: Number(fields[1]), started: fields[19], command: command.replaceAll("\0", " ").trim() };
+  return {
+    pid,
+    state: fields[0],
+    parent: Number(fields[1]),
+    started: fields[19],
+    command: command.replaceAll("\0", " ").trim(),
+  };
 }
 
 /** The processes that descend from `root`, without it. */
@@ -34,5 +43,7 @@ export async function descendantsOf(root) {
 /** Which of these processes still run. A process id that another process has taken since does not count. */
 export async function stillRunning(processes) {
   const table = await processTable();
-  return processes.filter(({ pid, started }) => table.some((process) => process.pid === pid && process.started === started));
+  return processes.filter(({ pid, started }) =>
+    table.some((process) => process.pid === pid && process.started === started),
+  );
 }

@@ -29,7 +29,9 @@ const GENERIC_WORDS = new Set(["get", "set", "run", "do", "tool", "mcp"]);
  */
 export function decide(request) {
   const messages = request.messages ?? [];
-  const tools = (request.tools ?? []).map((tool) => tool.function ?? tool).filter((tool) => typeof tool?.name === "string");
+  const tools = (request.tools ?? [])
+    .map((tool) => tool.function ?? tool)
+    .filter((tool) => typeof tool?.name === "string");
   const asked = messages.findLastIndex((message) => message.role === "user");
   const prompt = asked < 0 ? "" : textOf(messages[asked].content);
   const results = resultsAfter(messages, asked);
@@ -51,7 +53,9 @@ export function planCalls(prompt, tools) {
   const split = [];
   let previousVerb = "";
   for (const clause of clauses) {
-    const call = planCall(clause, tools) ?? (previousVerb && values(clause).length > 0 ? planCall(`${previousVerb} ${clause}`, tools) : undefined);
+    const call =
+      planCall(clause, tools) ??
+      (previousVerb && values(clause).length > 0 ? planCall(`${previousVerb} ${clause}`, tools) : undefined);
     if (call) {
       split.push(call);
       previousVerb = clause.trim().split(/\s+/)[0] ?? "";
@@ -97,7 +101,9 @@ function isVerb(word) {
 }
 
 function splitClauses(prompt) {
-  return prompt.split(/\s*(?:,?\s+and then\s+|,?\s+then\s+|,?\s+and\s+|;\s*|,\s+)(?=(?:[^"]*"[^"]*")*[^"]*$)/i).filter((clause) => clause.trim() !== "");
+  return prompt
+    .split(/\s*(?:,?\s+and then\s+|,?\s+then\s+|,?\s+and\s+|;\s*|,\s+)(?=(?:[^"]*"[^"]*")*[^"]*$)/i)
+    .filter((clause) => clause.trim() !== "");
 }
 
 function resultsAfter(messages, asked) {
@@ -129,7 +135,9 @@ function isFailure(text) {
 
 function describeArguments(text) {
   try {
-    const values = Object.values(JSON.parse(text ?? "{}")).filter((value) => ["string", "number"].includes(typeof value));
+    const values = Object.values(JSON.parse(text ?? "{}")).filter((value) =>
+      ["string", "number"].includes(typeof value),
+    );
     return values.length > 0 ? ` for ${values.map((value) => `\`${String(value).slice(0, 80)}\``).join(", ")}` : "";
   } catch {
     return "";
@@ -152,14 +160,18 @@ function reasonFor(calls) {
 }
 
 function introduction(tools) {
-  const offered = tools.length > 0
-    ? `I am offered ${tools.length} tools: ${tools.map((tool) => `\`${tool.name}\``).join(", ")}.`
-    : "I am offered no tools at the moment. Connect an MCP server to give me some.";
+  const offered =
+    tools.length > 0
+      ? `I am offered ${tools.length} tools: ${tools.map((tool) => `\`${tool.name}\``).join(", ")}.`
+      : "I am offered no tools at the moment. Connect an MCP server to give me some.";
   return `I am **${MODEL_NAME}**, a scripted stand-in for a language model: I match your words to tools and quote their results.\n\n${offered}\n\nTry:\n\n- *read welcome.md*\n- *list the folder and read notes/tea.txt*\n- *count to 200*`;
 }
 
 function textOf(content) {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
-  return content.filter((part) => part?.type === "text").map((part) => part.text).join("\n");
+  return content
+    .filter((part) => part?.type === "text")
+    .map((part) => part.text)
+    .join("\n");
 }

@@ -56,7 +56,14 @@ async function installCrablet(say) {
 
 async function buildPage(say) {
   const built = await newestTime(pageFolder);
-  const inputs = ["src", "public", "index.html", "vite.config.ts", "package-lock.json", "node_modules/crablet/.crablet-stamp"];
+  const inputs = [
+    "src",
+    "public",
+    "index.html",
+    "vite.config.ts",
+    "package-lock.json",
+    "node_modules/crablet/.crablet-stamp",
+  ];
   const newest = Math.max(...(await Promise.all(inputs.map((input) => newestTime(join(wwwFolder, input))))));
   if (built > newest) return;
   say("building the page");
@@ -65,7 +72,12 @@ async function buildPage(say) {
 
 async function buildShim(say) {
   say("building crablet-shim (some minutes the first time)");
-  const output = await run("cargo", ["build", "--quiet", "--package", "crablet-shim", "--message-format", "json-render-diagnostics"], rootFolder, "pipe");
+  const output = await run(
+    "cargo",
+    ["build", "--quiet", "--package", "crablet-shim", "--message-format", "json-render-diagnostics"],
+    rootFolder,
+    "pipe",
+  );
   for (const line of output.split("\n")) {
     const message = line.startsWith("{") ? JSON.parse(line) : undefined;
     if (message?.executable && message.target?.name === "crablet-shim") return message.executable;
@@ -82,7 +94,9 @@ async function newestTarball() {
   const folder = join(rootFolder, "dist");
   await mkdir(folder, { recursive: true });
   const names = (await readdir(folder)).filter((name) => /^crablet-\d.*\.tgz$/.test(name));
-  const found = await Promise.all(names.map(async (name) => ({ path: join(folder, name), time: (await stat(join(folder, name))).mtimeMs })));
+  const found = await Promise.all(
+    names.map(async (name) => ({ path: join(folder, name), time: (await stat(join(folder, name))).mtimeMs })),
+  );
   return found.sort((one, other) => other.time - one.time)[0];
 }
 
@@ -105,6 +119,10 @@ function run(command, parameters, folder, output = "inherit") {
     let text = "";
     child.stdout?.setEncoding("utf8").on("data", (piece) => (text += piece));
     child.on("error", (error) => reject(new Error(`${command} could not be started: ${error.message}`)));
-    child.on("close", (code) => (code === 0 ? resolve(text) : reject(new Error(`${[command, ...parameters].join(" ")} failed with exit code ${code}`))));
+    child.on("close", (code) =>
+      code === 0
+        ? resolve(text)
+        : reject(new Error(`${[command, ...parameters].join(" ")} failed with exit code ${code}`)),
+    );
   });
 }

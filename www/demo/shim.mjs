@@ -26,7 +26,9 @@ export async function startShim({ binary, folder, origin, name, server, log, onE
   const config = join(folder, "servers.json");
   await writeFile(config, JSON.stringify({ mcpServers: { [name]: server } }, undefined, 2));
   const environment = { ...process.env, CRABLET_STATE_DIR: join(folder, "state") };
-  const { stdout } = await promisify(execFile)(binary, ["grant", "--origin", origin, "--server", name], { env: environment });
+  const { stdout } = await promisify(execFile)(binary, ["grant", "--origin", origin, "--server", name], {
+    env: environment,
+  });
   const token = tokenIn(stdout);
 
   const port = (await portIfFree(DEFAULT_PORT)) ?? (await portIfFree(0));

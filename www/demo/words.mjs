@@ -2,7 +2,9 @@
 
 /** Words that say nothing about which tool is meant. */
 const STOP_WORDS = new Set(
-  "a an and any are as at be by can could do does for from give has have how i in into is it its me my of on or our please that the their then there these this to us use using was what which with would you your".split(" "),
+  "a an and any are as at be by can could do does for from give has have how i in into is it its me my of on or our please that the their then there these this to us use using was what which with would you your".split(
+    " ",
+  ),
 );
 
 /** Words that people write for the words that tools are named with. */
@@ -45,13 +47,18 @@ export function nameMeanings(name) {
  */
 export function values(text) {
   const found = [];
-  const pattern = /"([^"]*)"|“([^”]*)”|'([^'\n]{2,})'(?![a-z])|`([^`]*)`|([\w./~*-]*(?:\/[\w./~*-]*\w\/?|\/|\.\w{1,8}\b))|(-?\d+)/g;
+  const pattern =
+    /"([^"]*)"|“([^”]*)”|'([^'\n]{2,})'(?![a-z])|`([^`]*)`|([\w./~*-]*(?:\/[\w./~*-]*\w\/?|\/|\.\w{1,8}\b))|(-?\d+)/g;
   for (const match of text.matchAll(pattern)) {
     const quoted = match[1] ?? match[2] ?? match[3] ?? match[4];
     if (quoted !== undefined) {
       found.push({ kind: looksLikePath(quoted) ? pathKind(quoted) : "quoted", value: quoted });
     } else if (match[5] !== undefined) {
-      found.push(isNumber(match[5]) ? { kind: "number", value: Number(match[5]) } : { kind: pathKind(match[5]), value: match[5] });
+      found.push(
+        isNumber(match[5])
+          ? { kind: "number", value: Number(match[5]) }
+          : { kind: pathKind(match[5]), value: match[5] },
+      );
     } else {
       found.push({ kind: "number", value: Number(match[6]) });
     }
@@ -61,7 +68,11 @@ export function values(text) {
 
 /** What is left of a text when its first word (the verb) and its quotes and paths are taken away. */
 export function freeText(text) {
-  return text.trim().replace(/^(?:please\s+|then\s+)*\S+\s*/i, "").replace(/[.?!]+$/, "").trim();
+  return text
+    .trim()
+    .replace(/^(?:please\s+|then\s+)*\S+\s*/i, "")
+    .replace(/[.?!]+$/, "")
+    .trim();
 }
 
 function words(text) {

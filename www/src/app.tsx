@@ -35,16 +35,24 @@ export function App() {
     if (isOver) firstTab.current?.focus();
     else if (wasOver.current) panelButton.current?.focus();
     wasOver.current = isOver;
+    if (!isOver) return;
+    const closeWithEscape = (event: KeyboardEvent) => {
+      if (event.key === "Escape") isPanelOpen.value = false;
+    };
+    document.addEventListener("keydown", closeWithEscape);
+    return () => document.removeEventListener("keydown", closeWithEscape);
   }, [isOver]);
 
   const open = () => {
     isPanelOpen.value = true;
     firstTab.current?.focus();
   };
-  const close = () => (isPanelOpen.value = false);
+  const close = () => {
+    isPanelOpen.value = false;
+  };
 
   return (
-    <div class="app" data-panel={isOver ? "open" : "closed"} onKeyDown={(event) => event.key === "Escape" && isOver && close()}>
+    <div class="app" data-panel={isOver ? "open" : "closed"}>
       <header class="header" inert={isOver}>
         <h1 class="brand">
           <Logo />
@@ -52,10 +60,23 @@ export function App() {
           <span class="brand-note">playground</span>
         </h1>
         <ModelChip onClick={open} buttonRef={panelButton} isExpanded={isOver} />
-        <button type="button" class="icon-button" onClick={reset} disabled={isEmpty.value} aria-label="New conversation" title="New conversation">
+        <button
+          type="button"
+          class="icon-button"
+          onClick={reset}
+          disabled={isEmpty.value}
+          aria-label="New conversation"
+          title="New conversation"
+        >
           <PlusIcon />
         </button>
-        <button type="button" class="icon-button" onClick={toggleTheme} aria-label="Dark or light" title="Dark or light">
+        <button
+          type="button"
+          class="icon-button"
+          onClick={toggleTheme}
+          aria-label="Dark or light"
+          title="Dark or light"
+        >
           <ThemeIcon />
         </button>
       </header>
@@ -63,24 +84,36 @@ export function App() {
         <ChatView />
       </main>
       <SidePanel firstTabRef={firstTab} onClose={close} />
-      {isOver && <div class="backdrop" onClick={close} />}
+      {isOver && <button type="button" class="backdrop" tabIndex={-1} onClick={close} aria-label="Close the panel" />}
     </div>
   );
 }
 
-function ModelChip(props: { readonly onClick: () => void; readonly buttonRef: RefObject<HTMLButtonElement | null>; readonly isExpanded: boolean }) {
+function ModelChip(props: {
+  readonly onClick: () => void;
+  readonly buttonRef: RefObject<HTMLButtonElement | null>;
+  readonly isExpanded: boolean;
+}) {
   const states = [...serverStates.value.values()];
   const failed = states.filter((state) => state.status === "failed").length;
   const ready = states.filter((state) => state.status === "ready").length;
-  const servers = failed > 0 ? `${failed} of ${states.length} servers failed` : `${ready} ${ready === 1 ? "server" : "servers"}`;
+  const servers =
+    failed > 0 ? `${failed} of ${states.length} servers failed` : `${ready} ${ready === 1 ? "server" : "servers"}`;
   return (
-    <button type="button" class="chip" data-state={failed > 0 ? "failed" : "ready"} ref={props.buttonRef} onClick={props.onClick} aria-expanded={props.isExpanded} aria-controls="panel" title="Connection">
+    <button
+      type="button"
+      class="chip"
+      data-state={failed > 0 ? "failed" : "ready"}
+      ref={props.buttonRef}
+      onClick={props.onClick}
+      aria-expanded={props.isExpanded}
+      aria-controls="panel"
+      title="Connection"
+    >
       <SettingsIcon />
       <span class="chip-model">{modelSettings.value.model || "No model"}</span>
       {isScripted.value && <span class="badge">scripted</span>}
-      {states.length > 0 && (
-        <span class="chip-servers">{servers}</span>
-      )}
+      {states.length > 0 && <span class="chip-servers">{servers}</span>}
     </button>
   );
 }

@@ -109,7 +109,11 @@ function render(item: Item) {
   }
 }
 
-const STEER_WORDS = { pending: "waiting for the agent to finish its step", delivered: "said while it worked", dropped: "not taken in: the run ended first" };
+const STEER_WORDS = {
+  pending: "waiting for the agent to finish its step",
+  delivered: "said while it worked",
+  dropped: "not taken in: the run ended first",
+};
 
 function UserMessage({ item }: { readonly item: UserItem }) {
   return (
@@ -141,11 +145,13 @@ function Welcome() {
       <Logo />
       <h2>An agent, in this page</h2>
       <p>
-        The loop, the model's wire protocol and the MCP client run here, in one WebAssembly module. Nothing lies between your browser, your model and your tools.
+        The loop, the model's wire protocol and the MCP client run here, in one WebAssembly module. Nothing lies between
+        your browser, your model and your tools.
       </p>
       {demo.value?.scripted && (
         <p class="scripted-note">
-          <span class="badge">scripted</span> The model of this demo is a script that needs no key: it matches your words to tools and quotes what they return. The tools are real.
+          <span class="badge">scripted</span> The model of this demo is a script that needs no key: it matches your
+          words to tools and quotes what they return. The tools are real.
         </p>
       )}
       <ul class="prompts" aria-label="Prompts to try">

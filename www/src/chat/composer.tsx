@@ -1,5 +1,5 @@
 // The field to write in: sends a prompt, or steers the run that is working.
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { SendIcon, StopIcon } from "../ui/icons";
 import { isScripted } from "../connection/settings";
@@ -10,6 +10,11 @@ export function Composer() {
   const field = useRef<HTMLTextAreaElement>(null);
   const { tokens } = transcript.value;
   const isReady = text.value.trim() !== "";
+
+  // Where there is a keyboard, one can begin to write at once; on a phone the focus would cover half the page.
+  useEffect(() => {
+    if (matchMedia("(hover: hover)").matches) field.current?.focus();
+  }, []);
 
   const submit = () => {
     if (!isReady) return;
@@ -43,7 +48,6 @@ export function Composer() {
           id="prompt"
           ref={field}
           rows={1}
-          autoFocus
           enterkeyhint="send"
           placeholder={isRunning.value ? "Steer the agent while it works" : "Ask something"}
           value={text.value}
@@ -56,13 +60,23 @@ export function Composer() {
           </button>
         )}
         {(!isRunning.value || isReady) && (
-          <button type="submit" class="round-button" disabled={!isReady} aria-label={isRunning.value ? "Steer" : "Send"} title={isRunning.value ? "Steer (Enter)" : "Send (Enter)"}>
+          <button
+            type="submit"
+            class="round-button"
+            disabled={!isReady}
+            aria-label={isRunning.value ? "Steer" : "Send"}
+            title={isRunning.value ? "Steer (Enter)" : "Send (Enter)"}
+          >
             <SendIcon />
           </button>
         )}
       </div>
       <p class="composer-foot">
-        <span>{isScripted.value ? "Scripted model: it quotes tools, it does not think." : "Models make mistakes. Check what matters."}</span>
+        <span>
+          {isScripted.value
+            ? "Scripted model: it quotes tools, it does not think."
+            : "Models make mistakes. Check what matters."}
+        </span>
         {tokens.input > 0 && (
           <span title="Tokens of this conversation: read by the model, written by it">
             {tokens.input.toLocaleString("en")} in · {tokens.output.toLocaleString("en")} out

@@ -7,7 +7,8 @@ import { modelSettings, serverSettings } from "../connection/settings";
 import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
 import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Transcript } from "./transcript";
 
-const INSTRUCTIONS = "You are a helpful assistant in a web page. Use the tools you are offered when they help. Answer in Markdown.";
+const INSTRUCTIONS =
+  "You are a helpful assistant in a web page. Use the tools you are offered when they help. Answer in Markdown.";
 
 export const transcript = signal<Transcript>(EMPTY);
 export const eventLog = signal<EventLog>(EMPTY_LOG);
@@ -121,7 +122,14 @@ async function agentForSettings(): Promise<{ readonly settings: string; readonly
   const settings = JSON.stringify([modelSettings.value, serverSettings.value, connectionsAsked.value]);
   if (agent?.settings !== settings) {
     const previous = agent;
-    agent = { settings, agent: new Agent({ model: modelOf(modelSettings.value), instructions: INSTRUCTIONS, mcpServers: configuredServers() }) };
+    agent = {
+      settings,
+      agent: new Agent({
+        model: modelOf(modelSettings.value),
+        instructions: INSTRUCTIONS,
+        mcpServers: configuredServers(),
+      }),
+    };
     saved = save();
     session = undefined;
     await previous?.agent.close();

@@ -48,7 +48,13 @@ function serialize(): string {
 function parse(text: string): SessionSnapshot {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && "format" in value && value.format === FORMAT && "session" in value) {
+    if (
+      typeof value === "object" &&
+      value !== null &&
+      "format" in value &&
+      value.format === FORMAT &&
+      "session" in value
+    ) {
       return value.session as SessionSnapshot;
     }
   } catch {

@@ -1,5 +1,6 @@
 // One tool call: its name, its arguments as the model writes them, its state, and what it returned.
 import { AlertIcon, CheckIcon, ChevronIcon, StopIcon } from "../ui/icons";
+import { Scrollable } from "../ui/scrollable";
 import { describeOutput, oneLine } from "./tool-output";
 import type { ToolItem, ToolStatus } from "./transcript";
 
@@ -16,7 +17,13 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
   const output = tool.output === undefined ? "" : describeOutput(tool.output);
   const isOver = tool.endedAt !== undefined;
   return (
-    <details class="tool-card" data-status={tool.status} data-tool={tool.name} data-started={tool.startedAt} data-ended={tool.endedAt}>
+    <details
+      class="tool-card"
+      data-status={tool.status}
+      data-tool={tool.name}
+      data-started={tool.startedAt}
+      data-ended={tool.endedAt}
+    >
       <summary>
         <StatusMark status={tool.status} />
         <span class="tool-name">{tool.name}</span>
@@ -27,24 +34,31 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
       </summary>
       <div class="tool-body">
         <h3>Arguments</h3>
-        <pre tabIndex={0}>{tool.input || "{}"}</pre>
+        <Scrollable>{tool.input || "{}"}</Scrollable>
         {tool.progress !== undefined && !isOver && (
           <>
             <h3>Progress</h3>
-            <pre tabIndex={0}>{describeOutput(tool.progress)}</pre>
+            <Scrollable>{describeOutput(tool.progress)}</Scrollable>
           </>
         )}
         <h3>{tool.status === "error" ? "Error" : "Result"}</h3>
-        <pre tabIndex={0} class="tool-output">
-          {tool.output === undefined ? STATUS_WORDS[tool.status] : output}
-        </pre>
+        <Scrollable class="tool-output">{tool.output === undefined ? STATUS_WORDS[tool.status] : output}</Scrollable>
       </div>
     </details>
   );
 }
 
 function StatusMark({ status }: { readonly status: ToolStatus }) {
-  const mark = status === "ok" ? <CheckIcon /> : status === "error" ? <AlertIcon /> : status === "stopped" ? <StopIcon /> : <i class="spinner" />;
+  const mark =
+    status === "ok" ? (
+      <CheckIcon />
+    ) : status === "error" ? (
+      <AlertIcon />
+    ) : status === "stopped" ? (
+      <StopIcon />
+    ) : (
+      <i class="spinner" />
+    );
   return (
     <span class="status-mark">
       {mark}

@@ -14,7 +14,11 @@ export function describeOutput(output: unknown): string {
 
 /** A text brought to one line, for a preview. */
 export function oneLine(text: string): string {
-  return text.slice(0, MAX_PREVIEW * 2).replace(/\s+/g, " ").trim().slice(0, MAX_PREVIEW);
+  return text
+    .slice(0, MAX_PREVIEW * 2)
+    .replace(/\s+/g, " ")
+    .trim()
+    .slice(0, MAX_PREVIEW);
 }
 
 function describe(output: unknown): string {
@@ -25,15 +29,20 @@ function describe(output: unknown): string {
 }
 
 function contentOf(output: unknown): readonly unknown[] | undefined {
-  if (Array.isArray(output) && output.length > 0 && output.every((block) => isObject(block) && typeof block["type"] === "string")) return output;
-  return isObject(output) && Array.isArray(output["content"]) ? output["content"] : undefined;
+  if (
+    Array.isArray(output) &&
+    output.length > 0 &&
+    output.every((block) => isObject(block) && typeof block.type === "string")
+  )
+    return output;
+  return isObject(output) && Array.isArray(output.content) ? output.content : undefined;
 }
 
 function describeBlock(block: unknown): string {
   if (!isObject(block)) return JSON.stringify(block);
-  if (block["type"] === "text" && typeof block["text"] === "string") return block["text"];
-  const mediaType = block["mimeType"] ?? block["mediaType"];
-  return typeof mediaType === "string" ? `[${String(block["type"])}: ${mediaType}]` : JSON.stringify(block, undefined, 2);
+  if (block.type === "text" && typeof block.text === "string") return block.text;
+  const mediaType = block.mimeType ?? block.mediaType;
+  return typeof mediaType === "string" ? `[${String(block.type)}: ${mediaType}]` : JSON.stringify(block, undefined, 2);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

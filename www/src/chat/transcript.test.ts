@@ -5,12 +5,17 @@ import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Item, 
 type Loose = { readonly type: string; readonly [field: string]: unknown };
 
 /** The transcript after these events, the time going up by ten milliseconds an event. */
-function after(events: readonly Loose[], start: Transcript = EMPTY): Transcript {
-  return events.reduce((transcript, event, index) => withEvent(transcript, { runId: "r1", step: 0, ...event } as unknown as AgentEvent, index * 10), start);
+function afterEvents(events: readonly Loose[], start: Transcript = EMPTY): Transcript {
+  return events.reduce(
+    (transcript, event, index) =>
+      withEvent(transcript, { runId: "r1", step: 0, ...event } as unknown as AgentEvent, index * 10),
+    start,
+  );
 }
 
 const kinds = (transcript: Transcript) => transcript.items.map((item) => item.kind);
-const find = <K extends Item["kind"]>(transcript: Transcript, kind: K) => transcript.items.find((item): item is Extract<Item, { kind: K }> => item.kind === kind);
+const find = <K extends Item["kind"]>(transcript: Transcript, kind: K) =>
+  transcript.items.find((item): item is Extract<Item, { kind: K }> => item.kind === kind);
 
 const CALL = [
   { type: "step-start" },
@@ -24,7 +29,7 @@ const CALL = [
 
 describe("text", () => {
   test("deltas go to their own block", () => {
-    const transcript = after([
+    const transcript = afterEvents([
       { type: "reasoning-start", id: "0" },
       { type: "text-start", id: "1" },
       { type: "text-delta", id: "1", delta: "Hel" },
@@ -37,41 +42,70 @@ describe("text", () => {
   });
 
   test("blocks of two runs with the same id stay apart", () => {
-    const one = after([{ type: "text-start", id: "0" }, { type: "text-delta", id: "0", delta: "one" }]);
-    const two = after([{ type: "text-start", id: "0", runId: "r2" }, { type: "text-delta", id: "0", delta: "two", runId: "r2" }], one);
+    const one = afterEvents([
+      { type: "text-start", id: "0" },
+      { type: "text-delta", id: "0", delta: "one" },
+    ]);
+    const two = afterEvents(
+      [
+        { type: "text-start", id: "0", runId: "r2" },
+        { type: "text-delta", id: "0", delta: "two", runId: "r2" },
+      ],
+      one,
+    );
     expect(two.items.map((item) => item.kind === "text" && item.text)).toEqual(["one", "two"]);
   });
 });
 
 describe("tool calls", () => {
   test("arguments are shown as they stream, then as they are", () => {
-    expect(find(after(CALL.slice(0, 3)), "tool")).toMatchObject({ status: "writing", input: '{"pa' });
-    expect(find(after(CALL.slice(0, 6)), "tool")).toMatchObject({ status: "waiting", input: '{\n  "path": "a"\n}', server: "files" });
+    expect(find(afterEvents(CALL.slice(0, 3)), "tool")).toMatchObject({ status: "writing", input: '{"pa' });
+    expect(find(afterEvents(CALL.slice(0, 6)), "tool")).toMatchObject({
+      status: "waiting",
+      input: '{\n  "path": "a"\n}',
+      server: "files",
+    });
   });
 
   test("a call has its time and its result", () => {
-    const transcript = after([...CALL, { type: "tool-result", callId: "c1", content: [{ type: "text", text: "text" }], isError: false }]);
-    expect(find(transcript, "tool")).toMatchObject({ status: "ok", output: [{ type: "text", text: "text" }], startedAt: 60, endedAt: 70 });
+    const transcript = afterEvents([
+      ...CALL,
+      { type: "tool-result", callId: "c1", content: [{ type: "text", text: "text" }], isError: false },
+    ]);
+    expect(find(transcript, "tool")).toMatchObject({
+      status: "ok",
+      output: [{ type: "text", text: "text" }],
+      startedAt: 60,
+      endedAt: 70,
+    });
   });
 
   test("a call without streamed arguments is shown too", () => {
-    expect(find(after([CALL[5]!]), "tool")).toMatchObject({ name: "read", status: "waiting" });
+    expect(find(afterEvents(CALL.slice(5, 6)), "tool")).toMatchObject({ name: "read", status: "waiting" });
   });
 
   test("what runs when the run ends was stopped", () => {
-    expect(find(after([...CALL, { type: "run-end" }]), "tool")).toMatchObject({ status: "stopped" });
+    expect(find(afterEvents([...CALL, { type: "run-end" }]), "tool")).toMatchObject({ status: "stopped" });
   });
 });
 
 describe("retries", () => {
   test("take back what the failed attempt showed, and nothing before it", () => {
-    const before = after([{ type: "step-start" }, { type: "text-start", id: "0" }, { type: "text-end", id: "0" }], withUserMessage(EMPTY, "hi", false));
-    const transcript = after(
+    const before = afterEvents(
+      [{ type: "step-start" }, { type: "text-start", id: "0" }, { type: "text-end", id: "0" }],
+      withUserMessage(EMPTY, "hi", false),
+    );
+    const transcript = afterEvents(
       [
         { type: "step-start" },
         { type: "text-start", id: "1" },
         { type: "text-delta", id: "1", delta: "half" },
-        { type: "step-retry", attempt: 2, delayMs: 2_000, error: { kind: "overloaded", message: "m", retryable: true } },
+        {
+          type: "step-retry",
+          attempt: 2,
+          delayMs: 2_000,
+          error: { kind: "overloaded", message: "m", retryable: true },
+        },
         { type: "text-start", id: "2" },
         { type: "text-delta", id: "2", delta: "whole" },
       ],
@@ -84,32 +118,39 @@ describe("retries", () => {
 
 describe("steering", () => {
   test("a delivered message moves to where the agent took it in", () => {
-    const steered = withUserMessage(after([{ type: "step-start" }, { type: "text-start", id: "0" }]), "stop at 5", true);
-    const transcript = after([{ type: "text-start", id: "1" }, { type: "steer-delivered" }, { type: "text-start", id: "2" }], steered);
+    const steered = withUserMessage(
+      afterEvents([{ type: "step-start" }, { type: "text-start", id: "0" }]),
+      "stop at 5",
+      true,
+    );
+    const transcript = afterEvents(
+      [{ type: "text-start", id: "1" }, { type: "steer-delivered" }, { type: "text-start", id: "2" }],
+      steered,
+    );
     expect(kinds(transcript)).toEqual(["text", "text", "user", "text"]);
     expect(find(transcript, "user")?.steer).toBe("delivered");
   });
 
   test("a message that came too late says so", () => {
-    const steered = withUserMessage(after([{ type: "step-start" }]), "too late", true);
-    expect(find(after([{ type: "run-end" }], steered), "user")?.steer).toBe("dropped");
+    const steered = withUserMessage(afterEvents([{ type: "step-start" }]), "too late", true);
+    expect(find(afterEvents([{ type: "run-end" }], steered), "user")?.steer).toBe("dropped");
   });
 });
 
 test("tokens add up over the steps; what was not counted is nothing", () => {
   const usages = [{ inputTokens: 10, outputTokens: 2 }, {}, { inputTokens: 5 }];
-  expect(after(usages.map((usage) => ({ type: "step-end", usage }))).tokens).toEqual({ input: 15, output: 2 });
+  expect(afterEvents(usages.map((usage) => ({ type: "step-end", usage }))).tokens).toEqual({ input: 15, output: 2 });
 });
 
 test("an error closes what was open and is shown last", () => {
-  const transcript = withError(after(CALL), { kind: "network", message: "m", retryable: true }, 99);
+  const transcript = withError(afterEvents(CALL), { kind: "network", message: "m", retryable: true }, 99);
   expect(kinds(transcript)).toEqual(["tool", "error"]);
   expect(find(transcript, "tool")).toMatchObject({ status: "stopped", endedAt: 99 });
 });
 
 test("events of a kind this version does not know change nothing", () => {
-  const transcript = after(CALL);
-  expect(after([{ type: "from-the-future" }], transcript)).toBe(transcript);
+  const transcript = afterEvents(CALL);
+  expect(afterEvents([{ type: "from-the-future" }], transcript)).toBe(transcript);
 });
 
 test("a saved conversation shows what it showed before", () => {
@@ -127,7 +168,13 @@ test("a saved conversation shows what it showed before", () => {
       role: "tool",
       content: [
         { type: "tool-result", callId: "c1", toolName: "read", content: [{ type: "text", text: "A" }], isError: false },
-        { type: "tool-result", callId: "c2", toolName: "read", content: [{ type: "text", text: "malformed" }], isError: true },
+        {
+          type: "tool-result",
+          callId: "c2",
+          toolName: "read",
+          content: [{ type: "text", text: "malformed" }],
+          isError: true,
+        },
       ],
     },
     { role: "user", content: [{ type: "text", text: "faster" }], origin: "steered" },

@@ -86,7 +86,12 @@ function withMessage(transcript: Transcript, message: Message): Transcript {
   switch (message.role) {
     case "user": {
       const text = message.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
-      return append(transcript, (id) => ({ kind: "user", id, text, ...(message.origin === "steered" && { steer: "delivered" as const }) }));
+      return append(transcript, (id) => ({
+        kind: "user",
+        id,
+        text,
+        ...(message.origin === "steered" && { steer: "delivered" as const }),
+      }));
     }
     case "assistant":
       return message.content.reduce((before, part) => {
@@ -100,7 +105,12 @@ function withMessage(transcript: Transcript, message: Message): Transcript {
     case "tool":
       return message.content.reduce(
         (before, { callId, isError, content }) =>
-          changeTool(before, { ...SAVED, callId }, (tool) => ({ ...tool, status: isError ? "error" : "ok", output: content, endedAt: 0 })),
+          changeTool(before, { ...SAVED, callId }, (tool) => ({
+            ...tool,
+            status: isError ? "error" : "ok",
+            output: content,
+            endedAt: 0,
+          })),
         transcript,
       );
   }
@@ -121,7 +131,9 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
     }
     case "text-delta":
     case "reasoning-delta":
-      return change(transcript, blockId(event), (item) => (isText(item) ? { ...item, text: item.text + event.delta } : item));
+      return change(transcript, blockId(event), (item) =>
+        isText(item) ? { ...item, text: item.text + event.delta } : item,
+      );
     case "text-end":
     case "reasoning-end":
       return change(transcript, blockId(event), (item) => (isText(item) ? { ...item, open: false } : item));
@@ -132,7 +144,10 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
     case "tool-call": {
       const input = printInput(event.input);
       if (!transcript.items.some((item) => item.id === toolId(event, event.callId))) {
-        return append(transcript, () => ({ ...newTool(event, event.callId, event.toolName, input, "waiting"), server: event.server }));
+        return append(transcript, () => ({
+          ...newTool(event, event.callId, event.toolName, input, "waiting"),
+          server: event.server,
+        }));
       }
       return changeTool(transcript, event, (tool) => ({ ...tool, input, server: event.server, status: "waiting" }));
     }
@@ -148,8 +163,16 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
         endedAt: now,
       }));
     case "step-retry": {
-      const kept = { ...transcript, items: transcript.items.filter((item, index) => index < transcript.stepStart || item.kind === "user") };
-      const noticed = append(kept, (id) => ({ kind: "notice", id, text: retryWords(event.attempt, event.delayMs), error: event.error }));
+      const kept = {
+        ...transcript,
+        items: transcript.items.filter((item, index) => index < transcript.stepStart || item.kind === "user"),
+      };
+      const noticed = append(kept, (id) => ({
+        kind: "notice",
+        id,
+        text: retryWords(event.attempt, event.delayMs),
+        error: event.error,
+      }));
       return { ...noticed, stepStart: noticed.items.length };
     }
     case "steer-delivered":
@@ -157,7 +180,11 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
     case "steer-dropped":
       return settleSteer(transcript, "dropped");
     case "limit-reached":
-      return append(transcript, (id) => ({ kind: "notice", id, text: `The run reached its limit of ${event.limit} and stopped.` }));
+      return append(transcript, (id) => ({
+        kind: "notice",
+        id,
+        text: `The run reached its limit of ${event.limit} and stopped.`,
+      }));
     case "step-end":
       return {
         ...transcript,
@@ -205,7 +232,11 @@ function change(transcript: Transcript, id: string, update: (item: Item) => Item
   return item ? { ...transcript, items: transcript.items.with(index, update(item)) } : transcript;
 }
 
-function changeTool(transcript: Transcript, event: { runId: string; callId: string }, update: (tool: ToolItem) => ToolItem): Transcript {
+function changeTool(
+  transcript: Transcript,
+  event: { runId: string; callId: string },
+  update: (tool: ToolItem) => ToolItem,
+): Transcript {
   return change(transcript, toolId(event, event.callId), (item) => (item.kind === "tool" ? update(item) : item));
 }
 

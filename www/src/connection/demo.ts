@@ -28,7 +28,13 @@ export async function loadDemo(): Promise<Demo | undefined> {
 
 function isDemo(value: unknown): value is Demo {
   return (
-    typeof value === "object" && value !== null && "model" in value && "servers" in value && "prompts" in value &&
-    Array.isArray(value.prompts) && Array.isArray(value.servers) && value.servers.every(isServerSettings)
+    typeof value === "object" &&
+    value !== null &&
+    "model" in value &&
+    "servers" in value &&
+    "prompts" in value &&
+    Array.isArray(value.prompts) &&
+    Array.isArray(value.servers) &&
+    value.servers.every(isServerSettings)
   );
 }

@@ -10,7 +10,12 @@ export function ModelForm() {
 
   return (
     // A form, so that password managers and browsers know what belongs together. It is never sent.
-    <form class="panel-section" aria-labelledby="provider-heading" autocomplete="off" onSubmit={(event) => event.preventDefault()}>
+    <form
+      class="panel-section"
+      aria-labelledby="provider-heading"
+      autocomplete="off"
+      onSubmit={(event) => event.preventDefault()}
+    >
       <h3 id="provider-heading">Provider</h3>
       <fieldset class="segments">
         <legend class="visually-hidden">Provider</legend>
@@ -27,7 +32,14 @@ export function ModelForm() {
           </label>
         ))}
       </fieldset>
-      <Field id="model" label="Model" value={settings.model} problem={problems.model} suggestions={provider.models} onInput={(model) => changeModel({ model })} />
+      <Field
+        id="model"
+        label="Model"
+        value={settings.model}
+        problem={problems.model}
+        suggestions={provider.models}
+        onInput={(model) => changeModel({ model })}
+      />
       <Field
         id="base-url"
         label="Base URL"
@@ -49,10 +61,16 @@ export function ModelForm() {
         onInput={(apiKey) => changeModel({ apiKey })}
       />
       <p class="help">
-        {isScripted.value ? "This is the demo's scripted model: no key, no intelligence. Choose a provider above to use a real one." : provider.note}
+        {isScripted.value
+          ? "This is the demo's scripted model: no key, no intelligence. Choose a provider above to use a real one."
+          : provider.note}
       </p>
       <label class="check">
-        <input type="checkbox" checked={keepForSession.value} onChange={(event) => (keepForSession.value = event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={keepForSession.value}
+          onChange={(event) => (keepForSession.value = event.currentTarget.checked)}
+        />
         <span>
           Keep for this browser session
           <small>Otherwise keys and tokens are gone when the page reloads.</small>

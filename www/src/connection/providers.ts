@@ -68,8 +68,10 @@ export function problemsOf(settings: ModelSettings): Partial<Record<"model" | "a
   return {
     ...(settings.model.trim() === "" && { model: "Name a model." }),
     ...(provider.needsKey && settings.apiKey.trim() === "" && { apiKey: `${provider.label} needs a key.` }),
-    ...(provider.needsBaseUrl && settings.baseUrl.trim() === "" && { baseUrl: "Give the server's address, ending in /v1 as a rule." }),
-    ...(settings.baseUrl.trim() !== "" && !isWebAddress(settings.baseUrl) && { baseUrl: "This is not an http or https address." }),
+    ...(provider.needsBaseUrl &&
+      settings.baseUrl.trim() === "" && { baseUrl: "Give the server's address, ending in /v1 as a rule." }),
+    ...(settings.baseUrl.trim() !== "" &&
+      !isWebAddress(settings.baseUrl) && { baseUrl: "This is not an http or https address." }),
   };
 }
 

@@ -32,17 +32,35 @@ export function ServerList() {
   );
 }
 
-function ServerRow({ settings, state }: { readonly settings: ServerSettings; readonly state: ServerState | undefined }) {
+function ServerRow({
+  settings,
+  state,
+}: {
+  readonly settings: ServerSettings;
+  readonly state: ServerState | undefined;
+}) {
   return (
     <li class="server" data-server={settings.name} data-state={state?.status ?? "idle"}>
       <div class="server-head">
         <StateMark state={state} />
         <span class="server-name">{settings.name}</span>
         <span class="server-kind">{settings.type === "shim" ? "shim" : "http"}</span>
-        <button type="button" class="icon-button small" onClick={() => void connect(settings)} aria-label={`Connect ${settings.name} again`} title="Connect again">
+        <button
+          type="button"
+          class="icon-button small"
+          onClick={() => void connect(settings)}
+          aria-label={`Connect ${settings.name} again`}
+          title="Connect again"
+        >
           <RetryIcon />
         </button>
-        <button type="button" class="icon-button small" onClick={() => removeServer(settings.name)} aria-label={`Remove ${settings.name}`} title="Remove">
+        <button
+          type="button"
+          class="icon-button small"
+          onClick={() => removeServer(settings.name)}
+          aria-label={`Remove ${settings.name}`}
+          title="Remove"
+        >
           <CloseIcon />
         </button>
       </div>
@@ -78,7 +96,15 @@ function StateMark({ state }: { readonly state: ServerState | undefined }) {
   const status = state?.status ?? "idle";
   return (
     <span class="status-mark" data-state={status}>
-      {status === "ready" ? <CheckIcon /> : status === "failed" ? <AlertIcon /> : status === "connecting" ? <i class="spinner" /> : <PlugIcon />}
+      {status === "ready" ? (
+        <CheckIcon />
+      ) : status === "failed" ? (
+        <AlertIcon />
+      ) : status === "connecting" ? (
+        <i class="spinner" />
+      ) : (
+        <PlugIcon />
+      )}
       <span class="visually-hidden">{STATE_WORDS[status]}</span>
     </span>
   );
@@ -94,8 +120,12 @@ function ServerForm({ onClose }: { readonly onClose: () => void }) {
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const base = { name: name.value.trim(), url: url.value.trim() };
-    const settings: ServerSettings = type.value === "http" ? { type: "http", ...base } : { type: "shim", ...base, token: token.value.trim() };
-    problem.value = problemOf(settings, serverSettings.value.map((server) => server.name));
+    const settings: ServerSettings =
+      type.value === "http" ? { type: "http", ...base } : { type: "shim", ...base, token: token.value.trim() };
+    problem.value = problemOf(
+      settings,
+      serverSettings.value.map((server) => server.name),
+    );
     if (problem.value) return;
     addServer(settings);
     onClose();
@@ -107,12 +137,22 @@ function ServerForm({ onClose }: { readonly onClose: () => void }) {
         <legend class="visually-hidden">How it is reached</legend>
         {(["http", "shim"] as const).map((choice) => (
           <label key={choice}>
-            <input type="radio" name="server-type" checked={type.value === choice} onChange={() => (type.value = choice)} />
+            <input
+              type="radio"
+              name="server-type"
+              checked={type.value === choice}
+              onChange={() => (type.value = choice)}
+            />
             <span>{choice === "http" ? "By address" : "Through the shim"}</span>
           </label>
         ))}
       </fieldset>
-      <Field id="server-name" label={type.value === "http" ? "Name" : "Server name, as the shim knows it"} value={name.value} onInput={(value) => (name.value = value)} />
+      <Field
+        id="server-name"
+        label={type.value === "http" ? "Name" : "Server name, as the shim knows it"}
+        value={name.value}
+        onInput={(value) => (name.value = value)}
+      />
       <Field
         id="server-url"
         label={type.value === "http" ? "Address" : "Shim address"}
@@ -122,7 +162,15 @@ function ServerForm({ onClose }: { readonly onClose: () => void }) {
         value={url.value}
         onInput={(value) => (url.value = value)}
       />
-      {type.value === "shim" && <Field id="server-token" label="Token" type="password" value={token.value} onInput={(value) => (token.value = value)} />}
+      {type.value === "shim" && (
+        <Field
+          id="server-token"
+          label="Token"
+          type="password"
+          value={token.value}
+          onInput={(value) => (token.value = value)}
+        />
+      )}
       {type.value === "shim" && (
         <p class="help">
           In a terminal: <code>crablet-shim grant --origin {location.origin} --server NAME</code> prints the token.

@@ -24,7 +24,11 @@ export const DEFAULT_SHIM_URL = "ws://127.0.0.1:6735";
 /** The server that these settings name. */
 export function serverOf(settings: ServerSettings): McpServer {
   if (settings.type === "http") return mcp.http(settings.url.trim());
-  return mcp.shim({ server: settings.name, token: settings.token.trim(), url: settings.url.trim() || DEFAULT_SHIM_URL });
+  return mcp.shim({
+    server: settings.name,
+    token: settings.token.trim(),
+    url: settings.url.trim() || DEFAULT_SHIM_URL,
+  });
 }
 
 /** What keeps these settings from being used, in words; `undefined` when nothing does. */
@@ -39,7 +43,10 @@ export function problemOf(settings: ServerSettings, taken: readonly string[]): s
 }
 
 export function isServerSettings(value: unknown): value is ServerSettings {
-  if (typeof value !== "object" || value === null || !("type" in value) || !("name" in value) || !("url" in value)) return false;
+  if (typeof value !== "object" || value === null || !("type" in value) || !("name" in value) || !("url" in value))
+    return false;
   const isText = typeof value.name === "string" && typeof value.url === "string";
-  return isText && (value.type === "http" || (value.type === "shim" && "token" in value && typeof value.token === "string"));
+  return (
+    isText && (value.type === "http" || (value.type === "shim" && "token" in value && typeof value.token === "string"))
+  );
 }

@@ -14,11 +14,15 @@ interface Kept {
 const kept = readKept();
 
 export const keepForSession = signal(kept !== undefined);
-export const modelSettings = signal<ModelSettings>(kept?.model ?? { provider: "anthropic", model: "claude-sonnet-5", apiKey: "", baseUrl: "" });
+export const modelSettings = signal<ModelSettings>(
+  kept?.model ?? { provider: "anthropic", model: "claude-sonnet-5", apiKey: "", baseUrl: "" },
+);
 export const serverSettings = signal<readonly ServerSettings[]>(kept?.servers ?? []);
 
 /** Whether the demo's scripted model answers. */
-export const isScripted = computed(() => demo.value?.scripted === true && modelSettings.value.baseUrl === demo.value.model.baseUrl);
+export const isScripted = computed(
+  () => demo.value?.scripted === true && modelSettings.value.baseUrl === demo.value.model.baseUrl,
+);
 
 /** Changes some fields of the model's settings. */
 export function changeModel(change: Partial<ModelSettings>): void {
@@ -47,5 +51,11 @@ function readKept(): Kept | undefined {
 function isKept(value: unknown): value is Kept {
   if (typeof value !== "object" || value === null || !("model" in value) || !("servers" in value)) return false;
   const { model, servers } = value;
-  return typeof model === "object" && model !== null && "provider" in model && Array.isArray(servers) && servers.every(isServerSettings);
+  return (
+    typeof model === "object" &&
+    model !== null &&
+    "provider" in model &&
+    Array.isArray(servers) &&
+    servers.every(isServerSettings)
+  );
 }

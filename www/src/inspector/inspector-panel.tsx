@@ -4,6 +4,7 @@ import { eventLog, isEmpty } from "../chat/conversation";
 import { loadFromFile, saveToFile } from "../chat/session-file";
 import { infoOf } from "../connection/servers";
 import { ChevronIcon } from "../ui/icons";
+import { Scrollable } from "../ui/scrollable";
 import type { LogEntry } from "./event-log";
 import { runsOf, type RunSpans, type Span } from "./waterfall";
 
@@ -15,7 +16,9 @@ export function InspectorPanel() {
       <SessionFile />
       {runs.length === 0 ? (
         <div class="panel-section">
-          <p class="help">Send a message: its model calls, tool calls and events appear here, with the time each took.</p>
+          <p class="help">
+            Send a message: its model calls, tool calls and events appear here, with the time each took.
+          </p>
         </div>
       ) : (
         <Recorded runs={runs} entries={entries} />
@@ -130,7 +133,7 @@ function EventList({ entries }: { readonly entries: readonly LogEntry[] }) {
                 {entry.count > 1 && <span class="event-count">× {entry.count}</span>}
                 <span class="event-time">{milliseconds(entry.at - origin)}</span>
               </summary>
-              <pre tabIndex={0}>{JSON.stringify(entry.event, undefined, 2)}</pre>
+              <Scrollable>{JSON.stringify(entry.event, undefined, 2)}</Scrollable>
             </details>
           </li>
         ))}

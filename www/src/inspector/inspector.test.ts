@@ -6,7 +6,10 @@ import { runsOf } from "./waterfall";
 type Timed = readonly [at: number, event: { readonly type: string; readonly [field: string]: unknown }];
 
 const logOf = (events: readonly Timed[]): EventLog =>
-  events.reduce((log, [at, event]) => withLogged(log, { runId: "r1", step: 0, ...event } as unknown as AgentEvent, at), EMPTY_LOG);
+  events.reduce(
+    (log, [at, event]) => withLogged(log, { runId: "r1", step: 0, ...event } as unknown as AgentEvent, at),
+    EMPTY_LOG,
+  );
 
 test("deltas of one block are one entry; those of another are not", () => {
   const { entries } = logOf([
@@ -14,11 +17,16 @@ test("deltas of one block are one entry; those of another are not", () => {
     [5, { type: "text-delta", id: "0", delta: "b" }],
     [6, { type: "text-delta", id: "1", delta: "c" }],
   ]);
-  expect(entries).toMatchObject([{ at: 0, until: 5, count: 2, event: { delta: "ab" } }, { at: 6, count: 1 }]);
+  expect(entries).toMatchObject([
+    { at: 0, until: 5, count: 2, event: { delta: "ab" } },
+    { at: 6, count: 1 },
+  ]);
 });
 
 test("the log is bounded, and keeps the newest", () => {
-  const { entries } = logOf(Array.from({ length: MAX_ENTRIES + 10 }, (_, index): Timed => [index, { type: "step-start", step: index }]));
+  const { entries } = logOf(
+    Array.from({ length: MAX_ENTRIES + 10 }, (_, index): Timed => [index, { type: "step-start", step: index }]),
+  );
   expect(entries.length).toBeLessThanOrEqual(MAX_ENTRIES);
   expect(entries.at(-1)?.event.step).toBe(MAX_ENTRIES + 9);
 });

@@ -39,7 +39,15 @@ function spansOf(runId: string, entries: readonly LogEntry[]): RunSpans {
   const openModel = (step: number, at: number) => {
     model = `step-${step}-${attempt}`;
     const label = attempt > 1 ? `model, attempt ${attempt}` : "model";
-    spans.set(model, { id: model, kind: "model", label, start: at, end: at, firstOutput: undefined, outcome: "running" });
+    spans.set(model, {
+      id: model,
+      kind: "model",
+      label,
+      start: at,
+      end: at,
+      firstOutput: undefined,
+      outcome: "running",
+    });
   };
   const change = (id: string | undefined, update: Partial<Span>) => {
     const span = id === undefined ? undefined : spans.get(id);
@@ -74,14 +82,23 @@ function spansOf(runId: string, entries: readonly LogEntry[]): RunSpans {
         break;
       }
       case "tool-start":
-        spans.set(event.callId, { id: event.callId, kind: "tool", label: toolName(entries, event.callId), start: time, end: time, firstOutput: undefined, outcome: "running" });
+        spans.set(event.callId, {
+          id: event.callId,
+          kind: "tool",
+          label: toolName(entries, event.callId),
+          start: time,
+          end: time,
+          firstOutput: undefined,
+          outcome: "running",
+        });
         break;
       case "tool-result":
         change(event.callId, { end: time, outcome: event.isError ? "error" : "ok" });
         break;
       case "run-end":
         if (event.error) change(model, { outcome: "error" });
-        for (const span of spans.values()) if (span.outcome === "running") change(span.id, { end: time, outcome: "error" });
+        for (const span of spans.values())
+          if (span.outcome === "running") change(span.id, { end: time, outcome: "error" });
         break;
       default:
     }

@@ -2,7 +2,8 @@ import { renderToString } from "preact-render-to-string";
 import { expect, test } from "vitest";
 import { Markdown } from "./markdown";
 
-const html = (text: string) => renderToString(<Markdown text={text} />).replace(/^<div class="markdown">|<\/div>$/g, "");
+const html = (text: string) =>
+  renderToString(<Markdown text={text} />).replace(/^<div class="markdown">|<\/div>$/g, "");
 
 test.each([
   ["HTML is shown as it was written", "a <img src=x onerror=alert(1)> b", "<p>a &lt;img src=x onerror=alert(1)> b</p>"],
@@ -19,7 +20,9 @@ test.each([
 ])("%s", (_, text, expected) => expect(html(text)).toBe(expected));
 
 test("web links open elsewhere and tell nothing about this page", () => {
-  expect(html("[x](https://e.com/?a=1&b=2)")).toBe('<p><a href="https://e.com/?a=1&amp;b=2" target="_blank" rel="noopener noreferrer nofollow">x</a></p>');
+  expect(html("[x](https://e.com/?a=1&b=2)")).toBe(
+    '<p><a href="https://e.com/?a=1&amp;b=2" target="_blank" rel="noopener noreferrer nofollow">x</a></p>',
+  );
 });
 
 test("images are links, never loaded", () => {

@@ -3,6 +3,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { memo } from "preact/compat";
 import { Lexer, type Token, type Tokens } from "marked";
+import { Scrollable } from "../ui/scrollable";
 
 /** Addresses a link may have. */
 const LINK = /^(?:https?:|mailto:)/i;
@@ -46,7 +47,11 @@ function renderBlock(token: Token, depth: number): ComponentChildren {
     case "paragraph":
       return <p>{inline(token, depth)}</p>;
     case "code":
-      return <CodeBlock code={(token as Tokens.Code).text} language={(token as Tokens.Code).lang} />;
+      return (
+        <Scrollable class="code-block" language={(token as Tokens.Code).lang?.split(/\s/)[0] || undefined}>
+          <code>{(token as Tokens.Code).text}</code>
+        </Scrollable>
+      );
     case "blockquote":
       return <blockquote>{blocks((token as Tokens.Blockquote).tokens, depth)}</blockquote>;
     case "list":
@@ -75,7 +80,9 @@ function heading(token: Tokens.Heading, depth: number): VNode {
 function list(token: Tokens.List, depth: number): VNode {
   const items = token.items.map((item) => (
     <li class={item.task ? "task" : undefined}>
-      {item.task && <input type="checkbox" checked={item.checked === true} disabled aria-label={item.checked ? "done" : "open"} />}
+      {item.task && (
+        <input type="checkbox" checked={item.checked === true} disabled aria-label={item.checked ? "done" : "open"} />
+      )}
       {item.tokens.filter((child) => child.type !== "checkbox").map((child) => renderBlock(child, depth + 1))}
     </li>
   ));
@@ -84,7 +91,8 @@ function list(token: Tokens.List, depth: number): VNode {
 
 function table(token: Tokens.Table, depth: number): VNode {
   return (
-    <div class="table-scroll" tabIndex={0} role="region" aria-label="Table">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by those who have no pointer
+    <section class="table-scroll" tabIndex={0} aria-label="Table">
       <table>
         <thead>
           <tr>
@@ -103,11 +111,14 @@ function table(token: Tokens.Table, depth: number): VNode {
           ))}
         </tbody>
       </table>
-    </div>
+    </section>
   );
 }
 
-function inline(parent: { readonly tokens?: Token[] | undefined; readonly text?: string }, depth: number): ComponentChildren {
+function inline(
+  parent: { readonly tokens?: Token[] | undefined; readonly text?: string },
+  depth: number,
+): ComponentChildren {
   if (depth > MAX_DEPTH) return parent.text;
   return parent.tokens?.map((token): ComponentChildren => {
     switch (token.type) {
@@ -126,7 +137,9 @@ function inline(parent: { readonly tokens?: Token[] | undefined; readonly text?:
       case "image":
         return link((token as Tokens.Image).href, (token as Tokens.Image).text || "image");
       case "text":
-        return "tokens" in token && token.tokens ? inline(token, depth + 1) : withCharacters((token as Tokens.Text).text);
+        return "tokens" in token && token.tokens
+          ? inline(token, depth + 1)
+          : withCharacters((token as Tokens.Text).text);
       case "escape":
         return (token as Tokens.Escape).text;
       default:
@@ -144,14 +157,6 @@ function link(address: string, children: ComponentChildren): ComponentChildren {
   );
 }
 
-function CodeBlock({ code, language }: { readonly code: string; readonly language: string | undefined }) {
-  return (
-    <pre class="code-block" tabIndex={0} data-language={language?.split(/\s/)[0] || undefined}>
-      <code>{code}</code>
-    </pre>
-  );
-}
-
 function alignment(align: "center" | "left" | "right" | null): string | undefined {
   return align === null ? undefined : `align-${align}`;
 }
@@ -161,4 +166,11 @@ function withCharacters(text: string): string {
   return text.replace(/&(amp|lt|gt|quot|nbsp|#39);/g, (_, name: string) => CHARACTERS[name] ?? "");
 }
 
-const CHARACTERS: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0", "#39": "'" };
+const CHARACTERS: Readonly<Record<string, string>> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  nbsp: "\u00a0",
+  "#39": "'",
+};

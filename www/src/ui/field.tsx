@@ -13,9 +13,24 @@ export interface FieldProps {
   readonly suggestions?: readonly string[];
 }
 
-export function Field({ id, label, value, onInput, type = "text", isAddress = false, optional = false, placeholder, problem, suggestions = [] }: FieldProps) {
+export function Field({
+  id,
+  label,
+  value,
+  onInput,
+  type = "text",
+  isAddress = false,
+  optional = false,
+  placeholder,
+  problem,
+  suggestions = [],
+}: FieldProps) {
   const hasList = suggestions.length > 0;
-  const kind = hasList ? { list: `${id}-suggestions` } : type === "password" ? { type: "password" as const } : { type: "text" as const };
+  const kind = hasList
+    ? { list: `${id}-suggestions` }
+    : type === "password"
+      ? { type: "password" as const }
+      : { type: "text" as const };
   return (
     <div class="field" data-problem={problem ? "yes" : undefined}>
       <label for={id}>

@@ -13,7 +13,13 @@ const TABS = [
 
 type TabId = (typeof TABS)[number]["id"];
 
-export function SidePanel({ firstTabRef, onClose }: { readonly firstTabRef: RefObject<HTMLButtonElement | null>; readonly onClose: () => void }) {
+export function SidePanel({
+  firstTabRef,
+  onClose,
+}: {
+  readonly firstTabRef: RefObject<HTMLButtonElement | null>;
+  readonly onClose: () => void;
+}) {
   const chosen = useSignal<TabId>("connection");
 
   // The arrow keys move between tabs, as in every tab list.

@@ -15,7 +15,7 @@ export function toggleTheme(): void {
 
 effect(() => {
   if (!chosen.value) return;
-  document.documentElement.dataset["theme"] = chosen.value;
+  document.documentElement.dataset.theme = chosen.value;
   try {
     localStorage.setItem(STORAGE_KEY, chosen.value);
   } catch {
