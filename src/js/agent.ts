@@ -1,0 +1,346 @@
+import { answerOf } from "./function-model.js";
+import type { CoreAgent, CoreFunctions, CoreMcp } from "./core.js";
+import { CrabletError, fromCore, invalidInput, messageOf } from "./error.js";
+import type { ToolCall } from "./event.js";
+import { toJson } from "./json.js";
+import { load } from "./load.js";
+import { connectCore, type McpServer, type McpTool } from "./mcp.js";
+import type { FilePart, Input, TextPart } from "./message.js";
+import type { Model, ModelFunction, ModelOptions } from "./model.js";
+import { type Approve, Run, type RunResult } from "./run.js";
+import { validate } from "./schema.js";
+import { Session, type SessionSnapshot } from "./session.js";
+import { type MaybePromise, outputOf, type Tool, type ToolOutput, type ToolSet } from "./tool.js";
+
+/** What an agent is made of. */
+export interface AgentOptions<T extends ToolSet = ToolSet> {
+  /** The model that answers. */
+  readonly model: Model | ModelFunction;
+  /** The system prompt. */
+  readonly instructions?: string;
+  /** The agent's own tools, by name. */
+  readonly tools?: T;
+  /** MCP servers whose tools the agent has too. They are connected before the first run. */
+  readonly mcpServers?: Readonly<Record<string, McpServer>>;
+  /** Settings of every model request. */
+  readonly modelOptions?: ModelOptions;
+  /** The most model calls of one run. Default 20. */
+  readonly maxSteps?: number;
+  /** The most milliseconds of one run. Default: no limit. */
+  readonly timeoutMs?: number;
+  /** How failed model calls are tried again. Default: 4 attempts in all, 1000 ms before the second, doubled for each further. */
+  readonly retry?: { readonly maxAttempts?: number; readonly baseDelayMs?: number } | false;
+  /** Decides about tools that need an approval. Without it, the run waits until `approve` of the run or session is called. */
+  readonly approve?: Approve<T>;
+  /** Asked before each tool call, after its input was validated. What it throws denies the call. */
+  readonly beforeToolCall?: (call: ToolCall<T>) => MaybePromise<BeforeToolCall | undefined | void>;
+  /** Asked after each tool call. What it throws makes the result an error. */
+  readonly afterToolCall?: (call: Omit<ToolCall<T>, "callId">, result: CallOutcome) => MaybePromise<ToolOutput | undefined | void>;
+}
+
+/** An answer of `beforeToolCall`; `undefined` allows. */
+export type BeforeToolCall =
+  | { readonly action: "allow" }
+  /** Run with another input, which is validated again. */
+  | { readonly action: "change"; readonly input: unknown }
+  /** Do not run; the model is told why. */
+  | { readonly action: "deny"; readonly reason: string }
+  /** Ask a person. */
+  | { readonly action: "ask" };
+
+/** What a tool call gave. */
+export interface CallOutcome {
+  readonly content: readonly (TextPart | FilePart)[];
+  readonly output?: unknown;
+  readonly details?: unknown;
+  readonly isError: boolean;
+}
+
+/** Options of one run. */
+export interface RunOptions {
+  /** Aborts the run. */
+  readonly signal?: AbortSignal;
+  /** Another model for this run. */
+  readonly model?: Model | ModelFunction;
+  /** Another limit for this run. */
+  readonly maxSteps?: number;
+}
+
+/** An MCP server of an agent. */
+export interface ConnectedServer {
+  readonly name: string;
+  readonly tools: readonly McpTool[];
+}
+
+/**
+ * A model with instructions and tools. Holds no conversation: any number of runs and sessions can be at work at once.
+ *
+ * Making one does nothing yet; the module is loaded and MCP servers are connected when the first run needs them.
+ */
+export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
+  readonly #options: AgentOptions<T>;
+  readonly #servers = new Map<string, Promise<CoreMcp>>();
+  #core: Promise<CoreAgent> | undefined;
+  #isClosed = false;
+
+  constructor(options: AgentOptions<T>) {
+    if (typeof options?.model !== "function" && options?.model?.settings === undefined) {
+      throw invalidInput('an agent needs a model, such as anthropic("claude-…", { apiKey }) or openaiCompatible("…", { baseUrl })');
+    }
+    this.#options = options;
+  }
+
+  /**
+   * Answers one prompt.
+   *
+   * @throws CrabletError what ended the run; `signal.reason` when it was aborted.
+   */
+  run(input: Input, options: RunOptions = {}): Promise<RunResult> {
+    return this.stream(input, options).result;
+  }
+
+  /** Answers one prompt, told event by event. Leaving the loop aborts the run. */
+  stream(input: Input, options: RunOptions = {}): Run<T> {
+    return new Session<T>(this.#parts(), undefined, { isOnce: true }).send(input, options);
+  }
+
+  /** A conversation: it keeps its history, a user interface can follow it, and it can be saved and restored. */
+  session(saved?: SessionSnapshot): Session<T> {
+    return new Session<T>(this.#parts(), saved);
+  }
+
+  /**
+   * Connects the MCP servers ahead of the first run, and says what tools they have.
+   *
+   * @throws CrabletError when a server cannot be reached; the next call tries again.
+   */
+  async connect(options: { readonly signal?: AbortSignal } = {}): Promise<readonly ConnectedServer[]> {
+    const servers = await this.#connected(options.signal);
+    try {
+      return await Promise.all(
+        servers.map(async ([name, core]) => ({ name, tools: JSON.parse(await core.tools()) as McpTool[] })),
+      );
+    } catch (thrown) {
+      throw fromCore(thrown);
+    }
+  }
+
+  /** Closes the connections to MCP servers and releases memory. The agent cannot be used any more. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const core = this.#core;
+    const servers = [...this.#servers.values()];
+    this.#servers.clear();
+    // What could not be opened needs no closing.
+    await core?.then((agent) => agent.free(), () => {});
+    await Promise.allSettled(servers.map(async (server) => { const open = await server; await open.close(); open.free(); }));
+  }
+
+  /** As `close()`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #parts(): AgentParts {
+    return {
+      approve: this.#options.approve as Approve | undefined,
+      core: async (options) => {
+        if (this.#isClosed) throw invalidInput("this agent is closed");
+        const isOwn = options.model !== undefined || options.maxSteps !== undefined;
+        if (isOwn) return { agent: await this.#build(options), isOwn };
+        // A failure is not kept: a server that was not reachable may be at the next try.
+        this.#core ??= this.#build({}).catch((thrown: unknown) => {
+          this.#core = undefined;
+          throw thrown;
+        });
+        return { agent: await this.#core, isOwn };
+      },
+    };
+  }
+
+  async #build(overrides: RunOptions): Promise<CoreAgent> {
+    const options = { ...this.#options, ...definedOf(overrides) };
+    const [core, servers] = await Promise.all([load(), this.#connected(overrides.signal)]);
+    const agent = new core.AgentHandle(toJson(configOf(options), "the agent"), functionsOf(options as AgentOptions));
+    try {
+      for (const [name, server] of servers) await agent.addServer(name, server);
+    } catch (thrown) {
+      agent.free();
+      throw fromCore(thrown);
+    }
+    return agent;
+  }
+
+  #connected(signal: AbortSignal | undefined): Promise<[string, CoreMcp][]> {
+    const servers = Object.entries(this.#options.mcpServers ?? {});
+    return Promise.all(
+      servers.map(async ([name, server]): Promise<[string, CoreMcp]> => {
+        let connecting = this.#servers.get(name);
+        if (connecting === undefined) {
+          connecting = connectCore(server, signal);
+          this.#servers.set(name, connecting);
+        }
+        try {
+          return [name, await connecting];
+        } catch (thrown) {
+          this.#servers.delete(name);
+          throw CrabletError.is(thrown) ? named(name, thrown) : thrown;
+        }
+      }),
+    );
+  }
+}
+
+/** @internal What a session needs of its agent. */
+export interface AgentParts {
+  readonly approve: Approve | undefined;
+  /** The agent in the module; one that `isOwn` is released by whoever asked for it. */
+  core(options: RunOptions): Promise<{ readonly agent: CoreAgent; readonly isOwn: boolean }>;
+}
+
+function named(server: string, error: CrabletError): CrabletError {
+  return new CrabletError({ ...error, kind: error.kind, message: `MCP server "${server}": ${error.message}` }, { cause: error });
+}
+
+function definedOf({ model, maxSteps }: RunOptions): RunOptions {
+  return { ...(model !== undefined && { model }), ...(maxSteps !== undefined && { maxSteps }) };
+}
+
+function configOf(options: AgentOptions<ToolSet>): Record<string, unknown> {
+  const { retry } = options;
+  return {
+    model: modelConfig(options.model),
+    instructions: options.instructions,
+    tools: Object.entries(options.tools ?? {}).map(([name, tool]) => toolConfig(name, tool)),
+    options: options.modelOptions ?? {},
+    policy: {
+      maxSteps: options.maxSteps,
+      timeoutMs: options.timeoutMs,
+      ...(retry === false ? { maxAttempts: 1 } : { maxAttempts: retry?.maxAttempts, retryBaseMs: retry?.baseDelayMs }),
+    },
+    hooks: {
+      beforeToolCall: options.beforeToolCall !== undefined || Object.values(options.tools ?? {}).some((tool) => typeof tool.needsApproval === "function"),
+      afterToolCall: options.afterToolCall !== undefined,
+    },
+  };
+}
+
+function modelConfig(model: Model | ModelFunction): Record<string, unknown> {
+  if (typeof model === "function") return { wire: "function", provider: "function", id: model.name || "function" };
+  const { wire, options } = model.settings;
+  return {
+    wire,
+    provider: model.provider,
+    id: model.id,
+    baseUrl: options.baseUrl === undefined ? undefined : String(options.baseUrl).replace(/\/+$/, ""),
+    headers: [...new Headers(options.headers)],
+    key: typeof options.apiKey === "string" ? options.apiKey : undefined,
+    asksForKey: typeof options.apiKey === "function",
+  };
+}
+
+function toolConfig(name: string, tool: Tool): Record<string, unknown> {
+  if (tool.schema === undefined) throw invalidInput(`the tool "${name}" was not made by tool()`);
+  return {
+    name,
+    description: tool.description,
+    inputSchema: tool.schema.jsonSchema,
+    hasValidator: tool.schema.standard !== undefined,
+    needsApproval: tool.needsApproval === true,
+    sequential: tool.sequential,
+    repeatable: tool.repeatable,
+    timeoutMs: tool.timeoutMs,
+  };
+}
+
+function functionsOf(options: AgentOptions): CoreFunctions {
+  const { model, tools = {} } = options;
+  const providerOptions = typeof model === "function" ? undefined : model.settings.options;
+  const toolOf = (name: string): Tool => {
+    const tool = tools[name];
+    if (tool === undefined) throw invalidInput(`there is no tool "${name}"`);
+    return tool;
+  };
+  return {
+    fetch: providerOptions?.fetch,
+
+    async key() {
+      const { apiKey } = providerOptions ?? {};
+      const key = typeof apiKey === "function" ? await apiKey() : apiKey;
+      if (typeof key !== "string") throw new TypeError("apiKey() gave no text");
+      return key;
+    },
+
+    execute(name, callId, input, progress) {
+      let controller: AbortController | undefined;
+      let isCancelled = false;
+      const context = {
+        callId,
+        // Made when it is asked for: most tools never look.
+        get signal() {
+          controller ??= new AbortController();
+          if (isCancelled) controller.abort(cancelled());
+          return controller.signal;
+        },
+        progress(data: unknown) {
+          if (!isCancelled) progress(toJson(data, `the progress of ${name}`));
+        },
+      };
+      const run = async (): Promise<string> => {
+        const tool = toolOf(name);
+        const parsed: unknown = JSON.parse(input);
+        // The validator's output is for `execute` alone and is not kept, so it is made here.
+        const given = tool.schema.standard === undefined ? parsed : await validate(tool.schema.standard, parsed);
+        return toJson(outputOf(await tool.execute(given, context)), `what the tool "${name}" returned`);
+      };
+      return {
+        result: run(),
+        cancel() {
+          isCancelled = true;
+          controller?.abort(cancelled());
+        },
+      };
+    },
+
+    async validate(name, input) {
+      const { standard } = toolOf(name).schema;
+      // Only whether it is valid matters here: `execute` is given the validator's output.
+      if (standard !== undefined) await validate(standard, JSON.parse(input));
+      return undefined;
+    },
+
+    async ask(text) {
+      return toJson(await answer(options, JSON.parse(text) as Question), "the answer of a hook");
+    },
+
+    model(request) {
+      if (typeof model !== "function") throw invalidInput("the model is not a function");
+      return answerOf(model, request);
+    },
+  };
+}
+
+type Question =
+  | ({ readonly type: "before-tool-call" } & ToolCall)
+  | { readonly type: "after-tool-call"; readonly toolName: string; readonly input: unknown; readonly result: CallOutcome };
+
+async function answer(options: AgentOptions, question: Question): Promise<Record<string, unknown>> {
+  if (question.type === "after-tool-call") {
+    const { toolName, input, result } = question;
+    const changed = await options.afterToolCall?.({ toolName, input }, result);
+    if (!changed) return { action: "continue" };
+    const { content, ...rest } = changed;
+    return { action: "change-result", output: { ...rest, content: typeof content === "string" ? [{ type: "text", text: content }] : content } };
+  }
+  const { type: _type, ...call } = question;
+  const reply = await options.beforeToolCall?.(call);
+  if (reply && reply.action !== "allow") return reply.action === "change" ? { action: "change-input", input: reply.input } : { ...reply };
+  const needsApproval = options.tools?.[call.toolName]?.needsApproval;
+  const asks = typeof needsApproval === "function" && (await needsApproval(call.input));
+  return { action: asks ? "ask" : "continue" };
+}
+
+function cancelled(): DOMException {
+  return new DOMException("The tool call was cancelled", "AbortError");
+}

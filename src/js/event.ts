@@ -1,0 +1,60 @@
+import type { ErrorInfo } from "./error.js";
+import type { AssistantMessage, FilePart, SourcePart, StopReason, TextPart, ToolResultPart, Usage, UserMessage } from "./message.js";
+import type { ToolSet } from "./tool.js";
+
+/** The name of a tool: those of the agent are suggested, those of MCP servers are possible. */
+export type ToolName<T extends ToolSet = ToolSet> = (keyof T & string) | (string & {});
+
+/** A complete tool call. */
+export interface ToolCall<T extends ToolSet = ToolSet> {
+  readonly callId: string;
+  readonly toolName: ToolName<T>;
+  readonly input: unknown;
+  /** The MCP server the tool comes from, if any. */
+  readonly server?: string;
+}
+
+/** What every event has. */
+export interface EventBase {
+  readonly runId: string;
+  /** The step, from 0: one model call and its tools. */
+  readonly step: number;
+}
+
+/**
+ * What happens in a run, in order. Plain data that survives `structuredClone` and JSON. Types and fields may be added, so
+ * skip what you do not know. `run-end` is always the last one, and always there.
+ */
+export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
+  (
+    | { readonly type: "run-start" | "step-start" | "run-suspended" | "steer-delivered" | "steer-dropped" }
+    | { readonly type: "message-added"; readonly message: UserMessage }
+    | { readonly type: "text-start" | "text-end" | "reasoning-start" | "reasoning-end"; readonly id: string }
+    | { readonly type: "text-delta" | "reasoning-delta"; readonly id: string; readonly delta: string }
+    | { readonly type: "tool-input-start"; readonly id: string; readonly callId: string; readonly toolName: ToolName<T> }
+    | { readonly type: "tool-input-delta"; readonly id: string; readonly callId: string; readonly delta: string }
+    | { readonly type: "tool-input-end"; readonly id: string; readonly callId: string }
+    | ({ readonly type: "tool-call" } & ToolCall<T>)
+    | ({ readonly type: "approval-request" } & ToolCall<T>)
+    | { readonly type: "approval-response"; readonly callId: string; readonly allowed: boolean }
+    | { readonly type: "tool-start"; readonly callId: string; readonly input: unknown }
+    | { readonly type: "tool-progress"; readonly callId: string; readonly data: unknown }
+    | ({ readonly type: "tool-result" } & Omit<ToolResultPart, "type" | "content" | "toolName"> & {
+        readonly toolName: ToolName<T>;
+        readonly content: readonly (TextPart | FilePart)[];
+      })
+    | ({ readonly type: "source" } & Omit<SourcePart, "type">)
+    | { readonly type: "file"; readonly mediaType: string; readonly data?: string; readonly url?: string; readonly name?: string }
+    | { readonly type: "step-retry"; readonly attempt: number; readonly delayMs: number; readonly error: ErrorInfo }
+    | { readonly type: "limit-reached"; readonly limit: "steps" | "tokens" | "cost" | "time" | "loop" | (string & {}) }
+    | { readonly type: "checkpoint-saved"; readonly seq: number }
+    | { readonly type: "step-end"; readonly message: AssistantMessage; readonly usage: Usage }
+    | {
+        readonly type: "run-end";
+        readonly stopReason: StopReason;
+        readonly usage: Usage;
+        /** The text of the last answer. */
+        readonly text: string;
+        readonly error?: ErrorInfo;
+      }
+  );

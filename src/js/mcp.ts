@@ -1,0 +1,173 @@
+import type { CoreCancel, CoreMcp, CoreServerFunctions } from "./core.js";
+import { fromCore, invalidInput } from "./error.js";
+import { toJson } from "./json.js";
+import { load } from "./load.js";
+import type { FilePart, TextPart } from "./message.js";
+import type { JsonSchema } from "./schema.js";
+import type { MaybePromise } from "./tool.js";
+
+/** An MCP server and how it is reached. Made by `mcp.http()`, `mcp.shim()` and `mcp.custom()`. */
+export type McpServer =
+  | { readonly type: "http"; readonly url: string; readonly headers?: HeadersInit; readonly fetch?: typeof fetch }
+  | { readonly type: "shim"; readonly url: string; readonly server: string; readonly token: string }
+  | { readonly type: "custom"; readonly request: McpRequest };
+
+/**
+ * Answers one JSON-RPC message of an MCP client: the answer to a request, `undefined` to a notification. What it throws fails
+ * the request.
+ */
+export type McpRequest = (message: unknown, context: { readonly signal: AbortSignal }) => MaybePromise<unknown>;
+
+/** A tool of an MCP server. */
+export interface McpTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema: JsonSchema;
+  readonly [member: string]: unknown;
+}
+
+/** What a call of an MCP tool gave. */
+export interface McpResult {
+  readonly content: readonly (TextPart | FilePart)[];
+  readonly structuredContent?: unknown;
+  /** Whether the tool failed; the content says how. */
+  readonly isError: boolean;
+}
+
+/** Where `crablet-shim serve` listens unless told otherwise. */
+const SHIM_URL = "ws://127.0.0.1:6735";
+
+/** MCP servers. */
+export const mcp = {
+  /** A server over Streamable HTTP. */
+  http(url: string | URL, options: { readonly headers?: HeadersInit; readonly fetch?: typeof fetch } = {}): McpServer {
+    return { type: "http", url: String(url), ...options };
+  },
+
+  /** A local server that `crablet-shim serve` runs, by its name in the shim's configuration. */
+  shim({ server, token, url = SHIM_URL }: { readonly server: string; readonly token: string; readonly url?: string | URL }): McpServer {
+    if (!server || !token) throw invalidInput("mcp.shim() needs the name of a server and the token that `crablet-shim` gave for this page");
+    return { type: "shim", server, token, url: String(url).replace(/\/+$/, "") };
+  },
+
+  /** Any request and reply function: a message port of your own, a server in the same page, a test. */
+  custom(options: { readonly request: McpRequest }): McpServer {
+    return { type: "custom", request: options.request };
+  },
+
+  /**
+   * Connects to a server without an agent.
+   *
+   * @throws CrabletError `network` when it cannot be reached, and the kinds of MCP.
+   */
+  async connect(server: McpServer, options: { readonly signal?: AbortSignal } = {}): Promise<McpClient> {
+    return new McpClient(await connectCore(server, options.signal));
+  },
+};
+
+/** A connection to an MCP server. */
+export class McpClient implements AsyncDisposable {
+  readonly #core: CoreMcp;
+  #isClosed = false;
+
+  /** @internal */
+  constructor(core: CoreMcp) {
+    this.#core = core;
+    registry.register(this, core, this);
+  }
+
+  /** All tools of the server, all pages of the list. */
+  async tools(): Promise<readonly McpTool[]> {
+    return crossing(async () => JSON.parse(await this.#open().tools()) as McpTool[]);
+  }
+
+  /** Calls a tool. A tool that fails gives a result with `isError`; what cannot be asked at all throws. */
+  async callTool(
+    name: string,
+    input: unknown = {},
+    options: { readonly signal?: AbortSignal; readonly onProgress?: (progress: unknown) => void } = {},
+  ): Promise<McpResult> {
+    const { signal, onProgress } = options;
+    const progress = onProgress && ((data: string) => onProgress(JSON.parse(data)));
+    const core = this.#open();
+    const text = toJson(input, `the input of ${name}`);
+    return cancellable(signal, async (cancel) => JSON.parse(await core.callTool(name, text, cancel, progress)) as McpResult);
+  }
+
+  /** Ends the connection. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    registry.unregister(this);
+    await crossing(() => this.#core.close());
+    this.#core.free();
+  }
+
+  /** Ends the connection. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #open(): CoreMcp {
+    if (this.#isClosed) throw invalidInput("this connection is closed");
+    return this.#core;
+  }
+}
+
+/** @internal */
+export async function connectCore(server: McpServer, signal: AbortSignal | undefined): Promise<CoreMcp> {
+  signal?.throwIfAborted();
+  const core = await load();
+  const functions: CoreServerFunctions = {
+    fetch: server.type === "http" ? server.fetch : undefined,
+    request: (message) => {
+      const controller = new AbortController();
+      const answer = async (): Promise<string | undefined> => {
+        if (server.type !== "custom") return undefined;
+        const reply = await server.request(JSON.parse(message), { signal: controller.signal });
+        return reply === undefined ? undefined : toJson(reply, "the answer of the MCP server");
+      };
+      return { result: answer(), cancel: () => controller.abort() };
+    },
+  };
+  return cancellable(signal, async (cancel) => core.connectMcp(toJson(configOf(server), "the MCP server"), functions, cancel));
+}
+
+function configOf(server: McpServer): Record<string, unknown> {
+  switch (server.type) {
+    case "http":
+      return { type: "http", url: server.url, headers: [...new Headers(server.headers)] };
+    case "shim":
+      return { type: "shim", url: server.url, server: server.server, token: server.token };
+    case "custom":
+      return { type: "custom" };
+  }
+}
+
+/** Runs a call of the module that a signal can cancel. */
+async function cancellable<Value>(signal: AbortSignal | undefined, call: (cancel: CoreCancel) => Promise<Value>): Promise<Value> {
+  signal?.throwIfAborted();
+  const core = await load();
+  const cancel = new core.CancelHandle();
+  const abort = (): void => cancel.cancel();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    return await crossing(() => call(cancel));
+  } catch (thrown) {
+    signal?.throwIfAborted();
+    throw thrown;
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    cancel.free();
+  }
+}
+
+async function crossing<Value>(call: () => Promise<Value>): Promise<Value> {
+  try {
+    return await call();
+  } catch (thrown) {
+    throw fromCore(thrown);
+  }
+}
+
+const registry = /* @__PURE__ */ new FinalizationRegistry<CoreMcp>((core) => core.free());

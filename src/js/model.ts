@@ -1,0 +1,137 @@
+import { invalidInput } from "./error.js";
+import type { Message, StopReason, Usage } from "./message.js";
+import type { JsonSchema } from "./schema.js";
+import type { MaybePromise } from "./tool.js";
+
+/** A model to call. Made by `anthropic()`, `openai()`, `openaiCompatible()` and the others. */
+export interface Model {
+  readonly provider: string;
+  readonly id: string;
+  /** @internal */
+  readonly settings: ModelSettings;
+}
+
+/** @internal */
+export interface ModelSettings {
+  readonly wire: "anthropic" | "openai-chat";
+  readonly options: ProviderOptions;
+}
+
+/** How a provider is reached. */
+export interface ProviderOptions {
+  /**
+   * The key, or a function that supplies it, called for each request: for short-lived tokens. It is sent to `baseUrl` and
+   * nowhere else, and is in no event, error or snapshot. Whoever can read a page can read a key in it: for pages of others
+   * than yourself, point `baseUrl` to a server of yours that adds the key.
+   */
+  readonly apiKey?: string | (() => MaybePromise<string>);
+  /** The address that paths such as `/chat/completions` are appended to. Default: the provider's own. */
+  readonly baseUrl?: string | URL;
+  /** Further headers of every request. */
+  readonly headers?: HeadersInit;
+  /** What to use in place of the platform's `fetch`. */
+  readonly fetch?: typeof fetch;
+}
+
+/** Options of `anthropic()`. */
+export interface AnthropicOptions extends ProviderOptions {
+  /**
+   * Lets a page call the provider directly, with the key in the page: sends
+   * `anthropic-dangerous-direct-browser-access: true`. Default: false.
+   */
+  readonly dangerouslyAllowBrowser?: boolean;
+}
+
+/** Options of a server that speaks the OpenAI Chat Completions protocol. */
+export interface CompatibleOptions extends ProviderOptions {
+  readonly baseUrl: string | URL;
+  /** Whose peculiarities to expect, such as `groq`. Default: found by `baseUrl`. */
+  readonly provider?: string;
+}
+
+/** A Claude model over the Anthropic Messages protocol. */
+export function anthropic(id: string, options: AnthropicOptions = {}): Model {
+  const { dangerouslyAllowBrowser, ...rest } = options;
+  if (dangerouslyAllowBrowser !== true) return model("anthropic", "anthropic", id, rest);
+  const headers = new Headers(rest.headers);
+  headers.set("anthropic-dangerous-direct-browser-access", "true");
+  return model("anthropic", "anthropic", id, { ...rest, headers });
+}
+
+/** An OpenAI model over the Chat Completions protocol. */
+export function openai(id: string, options: ProviderOptions = {}): Model {
+  return model("openai-chat", "openai", id, options);
+}
+
+/** A model of any server that speaks the OpenAI Chat Completions protocol: llama.cpp, Ollama, vLLM, LM Studio, a gateway. */
+export function openaiCompatible(id: string, options: CompatibleOptions): Model {
+  if (!options?.baseUrl) throw invalidInput('openaiCompatible() needs the address of the server: { baseUrl: "http://localhost:8080/v1" }');
+  const { provider, ...rest } = options;
+  return model("openai-chat", provider ?? "custom", id, rest);
+}
+
+/** A model of xAI. */
+export const xai = /* @__PURE__ */ profile("xai");
+/** A model on Groq. */
+export const groq = /* @__PURE__ */ profile("groq");
+/** A model on Cerebras. */
+export const cerebras = /* @__PURE__ */ profile("cerebras");
+/** A model on OpenRouter. */
+export const openrouter = /* @__PURE__ */ profile("openrouter");
+/** A model of Mistral. */
+export const mistral = /* @__PURE__ */ profile("mistral");
+/** A model of DeepSeek. */
+export const deepseek = /* @__PURE__ */ profile("deepseek");
+/** A model on a local Ollama. */
+export const ollama = /* @__PURE__ */ profile("ollama");
+
+/** Settings of every model request. What is absent is not sent. */
+export interface ModelOptions {
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly maxTokens?: number;
+  readonly stop?: readonly string[];
+  readonly seed?: number;
+  /** Whether and what the model must call: `{ tool }` names one. */
+  readonly toolChoice?: "auto" | "none" | "required" | { readonly tool: string };
+  readonly parallelToolCalls?: boolean;
+  /** How much to reason: a word, or a number of tokens. */
+  readonly reasoning?: "off" | "minimal" | "low" | "medium" | "high" | number;
+  /** Members merged into the request's body, for what has no name here. They win over everything else. */
+  readonly extraBody?: Readonly<Record<string, unknown>>;
+}
+
+/** What a model that is a function is asked. */
+export interface ModelRequest {
+  readonly instructions?: string;
+  readonly messages: readonly Message[];
+  readonly tools: readonly { readonly name: string; readonly description: string; readonly inputSchema: JsonSchema }[];
+}
+
+/** One piece of the answer of a model that is a function; a bare string is text. */
+export type ModelChunk =
+  | string
+  | { readonly type: "text-delta" | "reasoning-delta"; readonly delta: string }
+  /** A complete call. `inputText` is for arguments as text, as a model wrote them. */
+  | { readonly type: "tool-call"; readonly toolName: string; readonly callId?: string; readonly input?: unknown; readonly inputText?: string }
+  | ({ readonly type: "usage" } & Usage)
+  /** Why the model stopped; without it, returning means `stop`, or `tool-use` when there were calls. */
+  | { readonly type: "stop"; readonly reason: StopReason };
+
+/**
+ * A model given as a function: one in the browser, a proxy, a script for a test. It yields its answer piece by piece;
+ * returning ends the answer, and what it throws fails the attempt.
+ */
+export type ModelFunction = (
+  request: ModelRequest,
+  context: { readonly signal: AbortSignal },
+) => AsyncIterable<ModelChunk> | Iterable<ModelChunk> | Promise<AsyncIterable<ModelChunk> | Iterable<ModelChunk>>;
+
+function profile(provider: string): (id: string, options?: ProviderOptions) => Model {
+  return (id, options = {}) => model("openai-chat", provider, id, options);
+}
+
+function model(wire: ModelSettings["wire"], provider: string, id: string, options: ProviderOptions): Model {
+  if (typeof id !== "string" || id === "") throw invalidInput(`${provider}() needs the name of a model as its first argument`);
+  return { provider, id, settings: { wire, options } };
+}

@@ -1,0 +1,415 @@
+import { BatchDecoder } from "./batch.js";
+import type { CoreRun } from "./core.js";
+import { CrabletError, fromCore, invalidInput, messageOf } from "./error.js";
+import type { AgentEvent, ToolCall } from "./event.js";
+import { toJson } from "./json.js";
+import { contentOf, type AssistantMessage, type Input, type Message, type StopReason, type Usage } from "./message.js";
+import { eventStream } from "./event-stream.js";
+import type { MaybePromise, ToolSet } from "./tool.js";
+import { Transcript } from "./transcript.js";
+
+/** One model call and its tools. */
+export interface Step {
+  readonly index: number;
+  readonly message: AssistantMessage;
+  readonly usage: Usage;
+}
+
+/** How a run ended. */
+export interface RunResult {
+  /** The text of the last answer. */
+  readonly text: string;
+  /** What the run added to the conversation. */
+  readonly messages: readonly Message[];
+  readonly steps: readonly Step[];
+  /** Tokens of the run. */
+  readonly usage: Usage;
+  /** Why it ended. `suspended`: calls wait for an approval. */
+  readonly stopReason: StopReason;
+}
+
+/** Decides about a call that needs an approval: whether it may run. What it throws denies the call. */
+export type Approve<T extends ToolSet = ToolSet> = (
+  call: ToolCall<T>,
+  context: { readonly signal: AbortSignal },
+) => MaybePromise<boolean>;
+
+/** @internal What a run is made of. */
+export interface RunSource {
+  /** Starts the run. */
+  open(): Promise<CoreRun>;
+  /** Shows what happened, before the reader of the run sees it. */
+  observe(events: readonly AgentEvent[]): void;
+  /** The run is over, and its memory released. */
+  over(error: unknown): void;
+  /** Whether somebody else than a reader of the run waits for what happens. */
+  isWatched(): boolean;
+}
+
+/**
+ * One prompt being worked on.
+ *
+ * It has one reader: `for await`, `textStream`, `toReadableStream()` or `toResponse()`. Reading is what makes it go on, so a
+ * slow reader pauses the network. Leaving the loop aborts the run. Without a reader, awaiting `result` makes it go on, and
+ * no event is kept.
+ *
+ * An aborted run gives its closing events and ends. A run that fails gives `run-end` with the error, then the loop throws
+ * that error.
+ */
+export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEvent<T>>, AsyncDisposable {
+  readonly #source: RunSource;
+  readonly #approve: Approve | undefined;
+  readonly #controller = new AbortController();
+  readonly #decoder = new BatchDecoder();
+  readonly #transcript = new Transcript();
+  readonly #steps: Step[] = [];
+  readonly #result: Promise<RunResult>;
+  #settle!: { resolve: (result: RunResult) => void; reject: (reason: unknown) => void };
+  #core: CoreRun | undefined;
+  /** The first batch is asked for at once, so that the run starts without a reader. */
+  #pending: Promise<AgentEvent[] | undefined> | undefined;
+  #mode: "unread" | "read" | "drained" = "unread";
+  #approvals = 0;
+  #isOver = false;
+  #failure: { readonly error: unknown } | undefined;
+  #unlisten: (() => void) | undefined;
+
+  /** @internal */
+  constructor(source: RunSource, options: { readonly signal?: AbortSignal | undefined; readonly approve?: Approve | undefined }) {
+    this.#source = source;
+    this.#approve = options.approve;
+    this.#result = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
+    this.#result.catch(() => {});
+    this.#listen(options.signal);
+    this.#pending = this.#pull();
+    this.#pending.catch(() => {});
+  }
+
+  /**
+   * The outcome. Rejects with what ended the run: a `CrabletError`, or `signal.reason` when it was aborted. Never an
+   * unhandled rejection.
+   */
+  get result(): Promise<RunResult> {
+    // A loop that begins in the same turn comes first.
+    queueMicrotask(() => this.#drain());
+    return this.#result;
+  }
+
+  /** Only the text, as it arrives. */
+  get textStream(): ReadableStream<string> & AsyncIterable<string> {
+    return iterable(
+      this.#stream((events) => {
+        let text = "";
+        for (const event of events) if (event.type === "text-delta") text += event.delta;
+        return text === "" ? [] : [text];
+      }),
+    );
+  }
+
+  /** The events as a stream. Cancelling it aborts the run. */
+  toReadableStream(): ReadableStream<AgentEvent<T>> {
+    return this.#stream((events) => events);
+  }
+
+  /**
+   * The events as an HTTP answer of Server-Sent Events, for the handler of a server or an edge worker; `readEvents` reads it.
+   * It ends when the run ends or waits for an approval. When the client goes away the run is aborted.
+   */
+  toResponse(init: ResponseInit = {}): Response {
+    const encoder = new TextEncoder();
+    const body = this.#stream((events) => [encoder.encode(eventStream(events))], { untilSuspended: true });
+    const headers = new Headers(init.headers);
+    if (!headers.has("content-type")) headers.set("content-type", "text/event-stream; charset=utf-8");
+    if (!headers.has("cache-control")) headers.set("cache-control", "no-cache, no-transform");
+    return new Response(body, { ...init, headers });
+  }
+
+  /** Adds a user message, delivered before the next step: see `steer-delivered` and `steer-dropped`. */
+  steer(input: Input): void {
+    this.#live().steer(toJson(contentOf(input), "the message"));
+  }
+
+  /** Adds a user message that is worked on when the run would otherwise end. */
+  followUp(input: Input): void {
+    this.#live().followUp(toJson(contentOf(input), "the message"));
+  }
+
+  /** Decides about a call that waits for an approval. The reason of a denial is told to the model. */
+  approve(callId: string, allow = true, reason?: string): void {
+    this.#live().approve(callId, allow, reason);
+  }
+
+  /** Stops the run: requests are closed and the signals of tools abort before this returns. */
+  abort(reason?: unknown): void {
+    if (this.#isOver || this.#controller.signal.aborted) return;
+    this.#controller.abort(reason);
+    this.#core?.abort(reason === undefined ? undefined : messageOf(reason));
+    this.#drainQuietly();
+  }
+
+  /** Aborts the run unless it is over, and waits until it is. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.abort();
+    await this.#result.catch(() => {});
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent<T>, undefined> {
+    this.#claim();
+    let events: readonly AgentEvent<T>[] = [];
+    let position = 0;
+    let turn: Promise<unknown> = Promise.resolve();
+    const next = async (): Promise<IteratorResult<AgentEvent<T>, undefined>> => {
+      while (position >= events.length) {
+        const batch = await this.#next();
+        if (batch === undefined) return { done: true, value: undefined };
+        events = batch as readonly AgentEvent<T>[];
+        position = 0;
+      }
+      return { done: false, value: events[position++] as AgentEvent<T> };
+    };
+    return {
+      next: () => {
+        const event = events[position];
+        if (event !== undefined) {
+          position += 1;
+          return Promise.resolve({ done: false, value: event });
+        }
+        // Calls that do not wait for the one before are answered in order.
+        const result = turn.then(next);
+        turn = result.catch(() => {});
+        return result;
+      },
+      return: async () => {
+        events = [];
+        this.#leave();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  /** The next batch; throws, once, what made the run fail. */
+  async #next(): Promise<AgentEvent[] | undefined> {
+    const batch = await this.#take();
+    if (batch !== undefined) return batch;
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure.error;
+    return undefined;
+  }
+
+  #take(): Promise<AgentEvent[] | undefined> {
+    const pending = this.#pending ?? this.#pull();
+    this.#pending = undefined;
+    return pending;
+  }
+
+  async #pull(): Promise<AgentEvent[] | undefined> {
+    if (this.#isOver) return undefined;
+    try {
+      const core = this.#core ?? (await this.#open());
+      const batch = await core?.next();
+      if (batch === undefined) {
+        this.#finish();
+        return undefined;
+      }
+      const events = this.#decoder.decode(batch);
+      this.#observe(events);
+      return events;
+    } catch (thrown) {
+      this.#fail(fromCore(thrown));
+      return undefined;
+    }
+  }
+
+  async #open(): Promise<CoreRun | undefined> {
+    const { signal } = this.#controller;
+    signal.throwIfAborted();
+    const core = await this.#source.open();
+    this.#core = core;
+    if (signal.aborted) core.abort(messageOf(signal.reason));
+    return core;
+  }
+
+  #observe(events: readonly AgentEvent[]): void {
+    for (const event of events) {
+      this.#transcript.apply(event);
+      switch (event.type) {
+        case "step-end":
+          this.#steps.push({ index: event.step, message: event.message, usage: event.usage });
+          break;
+        case "approval-request":
+          this.#ask(event);
+          break;
+        case "run-suspended":
+          if (this.#mode === "drained" && this.#approvals === 0 && !this.#source.isWatched()) this.#suspend();
+          break;
+        case "run-end": {
+          const { text, usage, stopReason, error } = event;
+          if (error === undefined && stopReason !== "aborted") this.#settle.resolve(this.#resultOf(text, usage, stopReason));
+          else if (this.#controller.signal.aborted) this.#settle.reject(this.#controller.signal.reason);
+          else this.#failure = { error: new CrabletError(error ?? { kind: "aborted", message: "the run was aborted" }) };
+          break;
+        }
+        default:
+      }
+    }
+    this.#source.observe(events);
+    if (this.#failure !== undefined) this.#settle.reject(this.#failure.error);
+  }
+
+  #resultOf(text: string, usage: Usage, stopReason: StopReason): RunResult {
+    return { text, messages: this.#transcript.messages, steps: this.#steps, usage, stopReason };
+  }
+
+  /** Asks the `approve` function. */
+  #ask(event: AgentEvent & { type: "approval-request" }): void {
+    if (this.#approve === undefined) return;
+    const { type: _type, runId: _run, step: _step, ...call } = event;
+    this.#approvals += 1;
+    const decide = async (): Promise<void> => {
+      let allow = false;
+      let reason: string | undefined;
+      try {
+        allow = await this.#approve!(call, { signal: this.#controller.signal });
+      } catch (thrown) {
+        reason = messageOf(thrown);
+      }
+      this.#approvals -= 1;
+      // The run may have ended meanwhile, or another may have decided.
+      if (!this.#isOver) this.#core?.approve(call.callId, allow === true, reason);
+    };
+    void decide().catch(() => {});
+  }
+
+  /** Lets go of a run that waits for approvals: the conversation keeps it, and `session.resume()` goes on with it. */
+  #suspend(): void {
+    this.#core?.detach();
+    const texts = this.#steps.at(-1)?.message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) ?? [];
+    this.#settle.resolve(this.#resultOf(texts.join(""), {}, "suspended"));
+    this.#finish();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#controller.signal.aborted && error === this.#controller.signal.reason) this.#settle.reject(error);
+    else {
+      this.#failure = { error };
+      this.#settle.reject(error);
+    }
+    this.#finish(error);
+  }
+
+  #finish(error?: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#unlisten?.();
+    try {
+      this.#core?.free();
+    } catch {
+      // The instance is dead; there is nothing left to release.
+    }
+    this.#core = undefined;
+    this.#settle.reject(new CrabletError({ kind: "internal", message: "the run ended without an end event" }));
+    this.#source.over(error);
+  }
+
+  #claim(): void {
+    if (this.#mode !== "unread") {
+      throw invalidInput(
+        this.#mode === "read"
+          ? "this run is being read already: it has one reader"
+          : "this run's events are gone: awaiting `result` before reading discards them. Begin the loop first",
+      );
+    }
+    this.#mode = "read";
+  }
+
+  #leave(): void {
+    if (this.#isOver) return;
+    this.#controller.abort(new CrabletError({ kind: "aborted", message: "the reader of the run left" }));
+    this.#core?.abort("the reader of the run left");
+    this.#drainQuietly();
+  }
+
+  /** Lets the run go on without a reader. */
+  #drain(): void {
+    if (this.#mode !== "unread") return;
+    this.#mode = "drained";
+    this.#drainQuietly();
+  }
+
+  /** @internal Used by a session whose state somebody watches. */
+  drainIfUnread(): void {
+    queueMicrotask(() => this.#drain());
+  }
+
+  #drainQuietly(): void {
+    if (this.#mode === "read" && !this.#controller.signal.aborted) return;
+    void (async () => {
+      while ((await this.#take()) !== undefined);
+    })();
+  }
+
+  #live(): CoreRun {
+    if (this.#core === undefined) throw invalidInput(this.#isOver ? "the run is over" : "the run has not started yet: wait for its first event");
+    return this.#core;
+  }
+
+  #listen(signal: AbortSignal | undefined): void {
+    if (signal === undefined) return;
+    if (signal.aborted) {
+      this.#controller.abort(signal.reason);
+      return;
+    }
+    const abort = (): void => this.abort(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    this.#unlisten = () => signal.removeEventListener("abort", abort);
+  }
+
+  #stream<Item>(
+    convert: (events: readonly AgentEvent<T>[]) => readonly Item[],
+    { untilSuspended = false } = {},
+  ): ReadableStream<Item> {
+    this.#claim();
+    return new ReadableStream<Item>(
+      {
+        pull: async (controller) => {
+          for (;;) {
+            const batch = (await this.#next()) as readonly AgentEvent<T>[] | undefined;
+            if (batch === undefined) {
+              controller.close();
+              return;
+            }
+            const items = convert(batch);
+            for (const item of items) controller.enqueue(item);
+            if (untilSuspended && this.#approvals === 0 && batch.some((event) => event.type === "run-suspended")) {
+              this.#suspend();
+              controller.close();
+              return;
+            }
+            if (items.length > 0) return;
+          }
+        },
+        cancel: () => this.#leave(),
+      },
+      { highWaterMark: 0 },
+    );
+  }
+}
+
+/** Safari's streams are not iterable yet. */
+function iterable<Item>(stream: ReadableStream<Item>): ReadableStream<Item> & AsyncIterable<Item> {
+  if (Symbol.asyncIterator in stream) return stream as ReadableStream<Item> & AsyncIterable<Item>;
+  async function* iterate(): AsyncGenerator<Item, undefined> {
+    const reader = (stream as ReadableStream<Item>).getReader();
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      await reader.cancel();
+    }
+  }
+  return Object.assign(stream as ReadableStream<Item>, { [Symbol.asyncIterator]: iterate });
+}

@@ -1,0 +1,279 @@
+import type { AgentParts, RunOptions } from "./agent.js";
+import type { CoreAgent, CoreConversation } from "./core.js";
+import { CrabletError, type ErrorInfo, fromCore, invalidInput } from "./error.js";
+import type { AgentEvent, ToolCall } from "./event.js";
+import { toJson } from "./json.js";
+import { type AssistantMessage, contentOf, type Input, type Message } from "./message.js";
+import { Run } from "./run.js";
+import type { ToolSet } from "./tool.js";
+import { StreamingMessage, Transcript } from "./transcript.js";
+
+/** What a session is doing. */
+export type SessionStatus =
+  | "idle"
+  | "running"
+  /** A run waits for `approve()`. */
+  | "awaiting-approval"
+  /** A saved run is not finished: `resume()` goes on with it. */
+  | "interrupted"
+  /** The last run failed; a prompt is welcome. */
+  | "error";
+
+/** What a user interface shows of a session. Never changes: the same object until something happened. */
+export interface SessionState {
+  readonly status: SessionStatus;
+  readonly messages: readonly Message[];
+  /** The message that is being streamed. */
+  readonly streaming: AssistantMessage | undefined;
+  /** The calls that wait for an approval. */
+  readonly pending: readonly ToolCall[];
+  /** What made the last run fail. */
+  readonly error: ErrorInfo | undefined;
+}
+
+/** A saved conversation: JSON that restores in every runtime. `snapshot` is the text that the Rust crate reads and writes. */
+export interface SessionSnapshot {
+  readonly version: 1;
+  readonly snapshot?: string;
+}
+
+/**
+ * A conversation with an agent. At most one run works on it at a time.
+ *
+ * `subscribe` and `getState` are the two arguments of React's `useSyncExternalStore`. While somebody is subscribed, runs go on
+ * without a reader.
+ */
+export class Session<T extends ToolSet = ToolSet> {
+  readonly #parts: AgentParts;
+  readonly #isOnce: boolean;
+  readonly #listeners = new Set<() => void>();
+  readonly #streaming = new StreamingMessage();
+  #transcript: Transcript;
+  #held: Held | undefined;
+  #saved: string | undefined;
+  #run: Run<T> | undefined;
+  #status: SessionStatus = "idle";
+  #pending: readonly ToolCall[] = [];
+  #decisions: { readonly callId: string; readonly allow: boolean; readonly reason: string | undefined }[] = [];
+  #error: ErrorInfo | undefined;
+  #state: SessionState | undefined;
+
+  /** @internal */
+  constructor(parts: AgentParts, saved: SessionSnapshot | undefined, { isOnce = false } = {}) {
+    this.#parts = parts;
+    this.#isOnce = isOnce;
+    this.#saved = textOf(saved);
+    const restored = this.#saved === undefined ? undefined : contentsOf(this.#saved);
+    this.#transcript = new Transcript(restored?.messages);
+    if (restored !== undefined) {
+      this.#status = restored.isOpen ? "interrupted" : "idle";
+    }
+  }
+
+  /**
+   * Starts a run with this prompt.
+   *
+   * @throws CrabletError `busy` while a run is active; `invalid-input` when a saved run is to be resumed first.
+   */
+  send(input: Input, options: RunOptions = {}): Run<T> {
+    const content = toJson(contentOf(input), "the prompt");
+    return this.#start(options, (conversation) => conversation.send(content));
+  }
+
+  /** Goes on with the run of a restored session, or with one that waits for approvals; `undefined` when there is none. */
+  resume(options: RunOptions = {}): Run<T> | undefined {
+    if (this.#run !== undefined || (this.#status !== "interrupted" && this.#status !== "awaiting-approval")) return undefined;
+    return this.#start(options, (conversation) => {
+      const run = conversation.resume();
+      if (run === undefined) throw invalidInput("there is no run to resume");
+      for (const { callId, allow, reason } of this.#decisions.splice(0)) run.approve(callId, allow, reason);
+      return run;
+    });
+  }
+
+  /** Decides about a call that waits for an approval. When no run is at work, `resume()` goes on with the decision. */
+  approve(callId: string, allow = true, reason?: string): void {
+    if (this.#run !== undefined) this.#run.approve(callId, allow, reason);
+    else this.#decisions.push({ callId, allow, reason });
+    this.#pending = this.#pending.filter((call) => call.callId !== callId);
+    this.#changed();
+  }
+
+  /** Stops the active run, if there is one. */
+  abort(reason?: unknown): void {
+    this.#run?.abort(reason);
+  }
+
+  /** Calls a function whenever `getState()` has changed. Returns what ends it. */
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    this.#run?.drainIfUnread();
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** The state: the same object until something changed. */
+  readonly getState = (): SessionState => {
+    return (this.#state ??= {
+      status: this.#status,
+      messages: this.#transcript.messages,
+      streaming: this.#streaming.message,
+      pending: this.#pending,
+      error: this.#error,
+    });
+  };
+
+  /** The conversation, to be saved. May be called at any moment, also while a run is active. */
+  toJSON(): SessionSnapshot {
+    const snapshot = this.#held === undefined ? this.#saved : this.#held.conversation.snapshot();
+    return snapshot === undefined ? { version: 1 } : { version: 1, snapshot };
+  }
+
+  #start(options: RunOptions, begin: (conversation: CoreConversation) => ReturnType<CoreConversation["send"]>): Run<T> {
+    if (this.#run !== undefined) {
+      throw new CrabletError({ kind: "busy", message: "a run of this session is active: wait for it, abort it, or use run.steer()" });
+    }
+    this.#status = "running";
+    this.#error = undefined;
+    const run = new Run<T>(
+      {
+        open: async () => begin(await this.#conversation(options)),
+        observe: (events) => this.#observe(events),
+        over: (error) => this.#over(error),
+        isWatched: () => this.#listeners.size > 0,
+      },
+      { signal: options.signal, approve: this.#parts.approve },
+    );
+    this.#run = run;
+    if (this.#listeners.size > 0) run.drainIfUnread();
+    this.#changed();
+    return run;
+  }
+
+  /** The conversation in the module, for the agent that the options ask for. */
+  async #conversation(options: RunOptions): Promise<CoreConversation> {
+    const { agent, isOwn } = await this.#parts.core(options);
+    if (this.#held !== undefined && this.#held.agent === agent) {
+      idle.delete(this.#held);
+      return this.#held.conversation;
+    }
+    this.#release();
+    const conversation = agent.conversation(this.#saved);
+    const held: Held = { agent, conversation, isOwn, release: () => this.#release() };
+    this.#held = held;
+    registry.register(this, held, held);
+    return conversation;
+  }
+
+  #observe(events: readonly AgentEvent[]): void {
+    if (this.#isOnce) return;
+    for (const event of events) {
+      this.#transcript.apply(event);
+      this.#streaming.apply(event);
+      switch (event.type) {
+        case "approval-request": {
+          const { type: _type, runId: _run, step: _step, ...call } = event;
+          this.#pending = [...this.#pending.filter(({ callId }) => callId !== call.callId), call];
+          break;
+        }
+        case "approval-response":
+          this.#pending = this.#pending.filter(({ callId }) => callId !== event.callId);
+          if (this.#status === "awaiting-approval") this.#status = "running";
+          break;
+        case "run-suspended":
+          this.#status = "awaiting-approval";
+          break;
+        case "run-end":
+          this.#status = event.error === undefined || event.stopReason === "aborted" ? "idle" : "error";
+          this.#error = this.#status === "error" ? event.error : undefined;
+          this.#pending = [];
+          break;
+        default:
+      }
+    }
+    this.#changed();
+  }
+
+  #over(thrown: unknown): void {
+    this.#run = undefined;
+    if (thrown !== undefined && CrabletError.is(thrown)) {
+      const { kind, message, retryable } = thrown;
+      this.#status = "error";
+      this.#error = { kind, message, retryable };
+    } else if (this.#status === "running") this.#status = "idle";
+    if (this.#held !== undefined) {
+      if (this.#isOnce || this.#held.isOwn) this.#release();
+      else rest(this.#held);
+    }
+    this.#changed();
+  }
+
+  /** Saves the conversation as text and releases its memory in the module. */
+  #release(): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    this.#held = undefined;
+    idle.delete(held);
+    registry.unregister(held);
+    try {
+      if (!this.#isOnce) this.#saved = held.conversation.snapshot();
+      free(held);
+    } catch (thrown) {
+      // A dead instance has nothing to release; the last saved text stands.
+      if (!(thrown instanceof WebAssembly.RuntimeError)) throw fromCore(thrown);
+    }
+  }
+
+  #changed(): void {
+    this.#state = undefined;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+/** A conversation that is held in the module. */
+interface Held {
+  readonly agent: CoreAgent;
+  readonly conversation: CoreConversation;
+  readonly isOwn: boolean;
+  readonly release: () => void;
+}
+
+/** Conversations that nothing works on, the longest idle first. */
+const idle = /* @__PURE__ */ new Set<Held>();
+
+/** Idle conversations that keep their place in the module. More are saved as text, which a later prompt reads again. */
+const MAX_IDLE = 16;
+
+function rest(held: Held): void {
+  idle.add(held);
+  for (const oldest of idle) {
+    if (idle.size <= MAX_IDLE) break;
+    oldest.release();
+  }
+}
+
+function free({ agent, conversation, isOwn }: Held): void {
+  conversation.free();
+  if (isOwn) agent.free();
+}
+
+const registry = /* @__PURE__ */ new FinalizationRegistry<Held>((held) => {
+  idle.delete(held);
+  free(held);
+});
+
+function textOf(saved: SessionSnapshot | undefined): string | undefined {
+  if (saved === undefined || saved === null) return undefined;
+  if (typeof saved !== "object" || saved.version === undefined) throw invalidInput("this is not a saved crablet session: give what session.toJSON() gave");
+  if (saved.version !== 1) throw invalidInput(`this session was saved by a newer crablet (version ${String(saved.version)}): update crablet`);
+  return saved.snapshot;
+}
+
+/** What a user interface needs of a saved conversation before the module is loaded. */
+function contentsOf(snapshot: string): { readonly messages: readonly Message[]; readonly isOpen: boolean } {
+  try {
+    const { messages, run } = JSON.parse(snapshot) as { messages?: readonly Message[]; run?: unknown };
+    return { messages: messages ?? [], isOpen: run !== undefined && run !== null };
+  } catch (cause) {
+    throw new CrabletError({ kind: "invalid-input", message: "this saved session is damaged: its snapshot is not JSON" }, { cause });
+  }
+}

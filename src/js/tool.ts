@@ -1,0 +1,93 @@
+import { invalidInput } from "./error.js";
+import type { FilePart, TextPart } from "./message.js";
+import { compileSchema, type CompiledSchema, type Infer, type Schema } from "./schema.js";
+
+/** A value, or a promise of one. */
+export type MaybePromise<T> = T | PromiseLike<T>;
+
+/** What a running tool knows of its call. */
+export interface ToolContext {
+  readonly callId: string;
+  /** Aborts when the run aborts, the tool's time is up, or the consumer leaves its loop. */
+  readonly signal: AbortSignal;
+  /** Reports progress: a `tool-progress` event with this data, which must be JSON. */
+  progress(data: unknown): void;
+}
+
+/** How a tool is written. */
+export interface ToolDefinition<S extends Schema = Schema, Output = unknown> {
+  /** What the tool does, for the model. */
+  readonly description: string;
+  /** What it takes: a JSON Schema of an object, or a Standard Schema (zod, valibot, arktype). */
+  readonly input: S;
+  /** Whether a person is asked first: always, or for the inputs for which this says so. */
+  readonly needsApproval?: boolean | ((input: Infer<S>) => MaybePromise<boolean>);
+  /** The most milliseconds it may take. Default: no limit. */
+  readonly timeoutMs?: number;
+  /** Whether it runs alone, in call order. Default: beside the other calls of its step. */
+  readonly sequential?: boolean;
+  /** Whether it may run twice for one call, so that a session restored after a crash runs it again. Default: false. */
+  readonly repeatable?: boolean;
+  /**
+   * Runs the tool. What it returns is told to the model: text as it is, anything else as JSON; use `toolOutput` for files
+   * and for data that only the user interface shall see. What it throws is told to the model as a failed result.
+   */
+  readonly execute: (input: Infer<S>, context: ToolContext) => MaybePromise<Output>;
+}
+
+/** A tool, as `tool()` makes it. */
+export interface Tool<Input = any, Output = any> {
+  readonly description: string;
+  readonly needsApproval?: boolean | ((input: Input) => MaybePromise<boolean>);
+  readonly timeoutMs?: number;
+  readonly sequential?: boolean;
+  readonly repeatable?: boolean;
+  readonly execute: (input: Input, context: ToolContext) => MaybePromise<Output>;
+  /** @internal */
+  readonly schema: CompiledSchema;
+}
+
+/** Tools by the name the model calls them by. */
+export type ToolSet = Readonly<Record<string, Tool>>;
+
+/**
+ * Makes a tool, and infers the type of its input from the schema.
+ *
+ * @throws CrabletError `invalid-input` when the schema cannot be told to a model.
+ */
+export function tool<const S extends Schema, Output>(definition: ToolDefinition<S, Output>): Tool<Infer<S>, Output> {
+  const { input, ...rest } = definition;
+  if (typeof rest.execute !== "function") throw invalidInput("a tool needs an execute function");
+  const { jsonSchema, standard } = compileSchema(input, `the tool "${rest.description}"`);
+  return { ...rest, schema: { jsonSchema, standard } };
+}
+
+/** What a tool gives, in full. */
+export interface ToolOutput {
+  /** What the model reads. */
+  readonly content: string | readonly (TextPart | FilePart)[];
+  /** Data for a user interface that the model does not see. Must be JSON. */
+  readonly details?: unknown;
+  /** Whether the tool failed. Default: false. */
+  readonly isError?: boolean;
+  /** Whether the run shall end after this step, when every call of the step says so. Default: false. */
+  readonly terminate?: boolean;
+}
+
+const OUTPUT = Symbol.for("crablet.tool-output");
+
+/** Marks a tool's return value as a full output rather than a value to be told as JSON. */
+export function toolOutput(output: ToolOutput): ToolOutput {
+  return Object.defineProperty({ ...output }, OUTPUT, { value: true });
+}
+
+/** @internal What a tool returned, as the machine takes it. */
+export function outputOf(returned: unknown): Record<string, unknown> {
+  if (typeof returned === "object" && returned !== null && OUTPUT in returned) {
+    const { content, ...rest } = returned as unknown as ToolOutput;
+    return { ...rest, content: typeof content === "string" ? [{ type: "text", text: content }] : content };
+  }
+  if (typeof returned === "string") return { content: [{ type: "text", text: returned }], output: returned };
+  if (returned === undefined) return { content: [{ type: "text", text: "done" }] };
+  return { output: returned };
+}
