@@ -1,13 +1,13 @@
 import { answerOf } from "./function-model.js";
 import type { CoreAgent, CoreFunctions, CoreMcp } from "./core.js";
-import { CrabletError, fromCore, invalidInput, messageOf } from "./error.js";
+import { CrabletError, fromCore, invalidInput } from "./error.js";
 import type { ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import { load } from "./load.js";
 import { connectCore, type McpServer, type McpTool } from "./mcp.js";
 import type { FilePart, Input, TextPart } from "./message.js";
 import type { Model, ModelFunction, ModelOptions } from "./model.js";
-import { type Approve, Run, type RunResult } from "./run.js";
+import type { Approve, Run, RunResult } from "./run.js";
 import { validate } from "./schema.js";
 import { Session, type SessionSnapshot } from "./session.js";
 import { type MaybePromise, outputOf, type Tool, type ToolOutput, type ToolSet } from "./tool.js";
@@ -35,7 +35,10 @@ export interface AgentOptions<T extends ToolSet = ToolSet> {
   /** Asked before each tool call, after its input was validated. What it throws denies the call. */
   readonly beforeToolCall?: (call: ToolCall<T>) => MaybePromise<BeforeToolCall | undefined | void>;
   /** Asked after each tool call. What it throws makes the result an error. */
-  readonly afterToolCall?: (call: Omit<ToolCall<T>, "callId">, result: CallOutcome) => MaybePromise<ToolOutput | undefined | void>;
+  readonly afterToolCall?: (
+    call: Omit<ToolCall<T>, "callId">,
+    result: CallOutcome,
+  ) => MaybePromise<ToolOutput | undefined | void>;
 }
 
 /** An answer of `beforeToolCall`; `undefined` allows. */
@@ -85,7 +88,9 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
 
   constructor(options: AgentOptions<T>) {
     if (typeof options?.model !== "function" && options?.model?.settings === undefined) {
-      throw invalidInput('an agent needs a model, such as anthropic("claude-…", { apiKey }) or openaiCompatible("…", { baseUrl })');
+      throw invalidInput(
+        'an agent needs a model, such as anthropic("claude-…", { apiKey }) or openaiCompatible("…", { baseUrl })',
+      );
     }
     this.#options = options;
   }
@@ -133,8 +138,17 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     const servers = [...this.#servers.values()];
     this.#servers.clear();
     // What could not be opened needs no closing.
-    await core?.then((agent) => agent.free(), () => {});
-    await Promise.allSettled(servers.map(async (server) => { const open = await server; await open.close(); open.free(); }));
+    await core?.then(
+      (agent) => agent.free(),
+      () => {},
+    );
+    await Promise.allSettled(
+      servers.map(async (server) => {
+        const open = await server;
+        await open.close();
+        open.free();
+      }),
+    );
   }
 
   /** As `close()`. */
@@ -200,7 +214,10 @@ export interface AgentParts {
 }
 
 function named(server: string, error: CrabletError): CrabletError {
-  return new CrabletError({ ...error, kind: error.kind, message: `MCP server "${server}": ${error.message}` }, { cause: error });
+  return new CrabletError(
+    { ...error, kind: error.kind, message: `MCP server "${server}": ${error.message}` },
+    { cause: error },
+  );
 }
 
 function definedOf({ model, maxSteps }: RunOptions): RunOptions {
@@ -220,7 +237,9 @@ function configOf(options: AgentOptions<ToolSet>): Record<string, unknown> {
       ...(retry === false ? { maxAttempts: 1 } : { maxAttempts: retry?.maxAttempts, retryBaseMs: retry?.baseDelayMs }),
     },
     hooks: {
-      beforeToolCall: options.beforeToolCall !== undefined || Object.values(options.tools ?? {}).some((tool) => typeof tool.needsApproval === "function"),
+      beforeToolCall:
+        options.beforeToolCall !== undefined ||
+        Object.values(options.tools ?? {}).some((tool) => typeof tool.needsApproval === "function"),
       afterToolCall: options.afterToolCall !== undefined,
     },
   };
@@ -323,7 +342,12 @@ function functionsOf(options: AgentOptions): CoreFunctions {
 
 type Question =
   | ({ readonly type: "before-tool-call" } & ToolCall)
-  | { readonly type: "after-tool-call"; readonly toolName: string; readonly input: unknown; readonly result: CallOutcome };
+  | {
+      readonly type: "after-tool-call";
+      readonly toolName: string;
+      readonly input: unknown;
+      readonly result: CallOutcome;
+    };
 
 async function answer(options: AgentOptions, question: Question): Promise<Record<string, unknown>> {
   if (question.type === "after-tool-call") {
@@ -331,11 +355,15 @@ async function answer(options: AgentOptions, question: Question): Promise<Record
     const changed = await options.afterToolCall?.({ toolName, input }, result);
     if (!changed) return { action: "continue" };
     const { content, ...rest } = changed;
-    return { action: "change-result", output: { ...rest, content: typeof content === "string" ? [{ type: "text", text: content }] : content } };
+    return {
+      action: "change-result",
+      output: { ...rest, content: typeof content === "string" ? [{ type: "text", text: content }] : content },
+    };
   }
   const { type: _type, ...call } = question;
   const reply = await options.beforeToolCall?.(call);
-  if (reply && reply.action !== "allow") return reply.action === "change" ? { action: "change-input", input: reply.input } : { ...reply };
+  if (reply && reply.action !== "allow")
+    return reply.action === "change" ? { action: "change-input", input: reply.input } : { ...reply };
   const needsApproval = options.tools?.[call.toolName]?.needsApproval;
   const asks = typeof needsApproval === "function" && (await needsApproval(call.input));
   return { action: asks ? "ask" : "continue" };

@@ -47,7 +47,12 @@ export type CoreBatch = readonly [text: string, table: Uint32Array, others: stri
 /** @internal */
 export interface CoreMcp {
   tools(): Promise<string>;
-  callTool(name: string, input: string, cancel: CoreCancel, progress: ((data: string) => void) | undefined): Promise<string>;
+  callTool(
+    name: string,
+    input: string,
+    cancel: CoreCancel,
+    progress: ((data: string) => void) | undefined,
+  ): Promise<string>;
   close(): Promise<void>;
   free(): void;
 }

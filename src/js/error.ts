@@ -1,9 +1,30 @@
 /** The kinds of error of the whole project. Kinds may be added. */
 export type ErrorKind =
-  | "auth" | "rate-limit" | "overloaded" | "quota" | "context-overflow" | "bad-request" | "content-filter" | "server"
-  | "network" | "timeout" | "stream-truncated" | "malformed-stream" | "malformed-tool-call" | "aborted"
-  | "connection-closed" | "session-expired" | "rpc" | "protocol" | "unsupported-version" | "invalid-input" | "busy"
-  | "limit" | "storage" | "conflict" | "internal"
+  | "auth"
+  | "rate-limit"
+  | "overloaded"
+  | "quota"
+  | "context-overflow"
+  | "bad-request"
+  | "content-filter"
+  | "server"
+  | "network"
+  | "timeout"
+  | "stream-truncated"
+  | "malformed-stream"
+  | "malformed-tool-call"
+  | "aborted"
+  | "connection-closed"
+  | "session-expired"
+  | "rpc"
+  | "protocol"
+  | "unsupported-version"
+  | "invalid-input"
+  | "busy"
+  | "limit"
+  | "storage"
+  | "conflict"
+  | "internal"
   | (string & {});
 
 /** An error as plain data: what events and states carry. */
@@ -54,7 +75,10 @@ export function fromCore(thrown: unknown): unknown {
   if (typeof thrown === "string") return new CrabletError(JSON.parse(thrown) as ErrorInfo);
   if (thrown instanceof WebAssembly.RuntimeError) {
     return new CrabletError(
-      { kind: "internal", message: `crablet failed inside (${thrown.message}); please report it. Saved sessions can be resumed after a reload` },
+      {
+        kind: "internal",
+        message: `crablet failed inside (${thrown.message}); please report it. Saved sessions can be resumed after a reload`,
+      },
       { cause: thrown },
     );
   }

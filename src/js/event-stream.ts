@@ -32,7 +32,11 @@ export async function* readEvents<T extends ToolSet = ToolSet>(
       signal?.throwIfAborted();
       if (done) break;
       rest += decoder.decode(value, { stream: true });
-      if (rest.length > MAX_EVENT) throw new CrabletError({ kind: "malformed-stream", message: "an event of the stream is too long to be one of crablet's" });
+      if (rest.length > MAX_EVENT)
+        throw new CrabletError({
+          kind: "malformed-stream",
+          message: "an event of the stream is too long to be one of crablet's",
+        });
       const complete = rest.lastIndexOf("\n\n") + 2;
       if (complete < 2) continue;
       for (const line of rest.slice(0, complete).split("\n")) {
@@ -43,7 +47,11 @@ export async function* readEvents<T extends ToolSet = ToolSet>(
       rest = rest.slice(complete);
     }
     if (last?.type !== "run-end" && last?.type !== "run-suspended") {
-      throw new CrabletError({ kind: "stream-truncated", message: "the events ended before the end of the run", retryable: true });
+      throw new CrabletError({
+        kind: "stream-truncated",
+        message: "the events ended before the end of the run",
+        retryable: true,
+      });
     }
   } finally {
     signal?.removeEventListener("abort", abort);
@@ -57,8 +65,20 @@ const MAX_EVENT = 64 * 1024 * 1024;
 function streamOf(body: Response | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   if (!("body" in body)) return body;
   if (body.ok && body.body !== null) return body.body;
-  const kind = body.status === 401 || body.status === 403 ? "auth" : body.status === 429 ? "rate-limit" : body.status < 500 ? "bad-request" : "server";
-  throw new CrabletError({ kind, status: body.status, retryable: kind === "server" || kind === "rate-limit", message: `the server answered with status ${body.status} instead of events` });
+  const kind =
+    body.status === 401 || body.status === 403
+      ? "auth"
+      : body.status === 429
+        ? "rate-limit"
+        : body.status < 500
+          ? "bad-request"
+          : "server";
+  throw new CrabletError({
+    kind,
+    status: body.status,
+    retryable: kind === "server" || kind === "rate-limit",
+    message: `the server answered with status ${body.status} instead of events`,
+  });
 }
 
 function parse<T extends ToolSet>(data: string): AgentEvent<T> {

@@ -1,5 +1,5 @@
 import type { ErrorInfo } from "./error.js";
-import type { AssistantMessage, FilePart, SourcePart, StopReason, TextPart, ToolResultPart, Usage, UserMessage } from "./message.js";
+import type { AssistantMessage, FilePart, SourcePart, StopReason, TextPart, Usage, UserMessage } from "./message.js";
 import type { ToolSet } from "./tool.js";
 
 /** The name of a tool: those of the agent are suggested, those of MCP servers are possible. */
@@ -31,7 +31,12 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
     | { readonly type: "message-added"; readonly message: UserMessage }
     | { readonly type: "text-start" | "text-end" | "reasoning-start" | "reasoning-end"; readonly id: string }
     | { readonly type: "text-delta" | "reasoning-delta"; readonly id: string; readonly delta: string }
-    | { readonly type: "tool-input-start"; readonly id: string; readonly callId: string; readonly toolName: ToolName<T> }
+    | {
+        readonly type: "tool-input-start";
+        readonly id: string;
+        readonly callId: string;
+        readonly toolName: ToolName<T>;
+      }
     | { readonly type: "tool-input-delta"; readonly id: string; readonly callId: string; readonly delta: string }
     | { readonly type: "tool-input-end"; readonly id: string; readonly callId: string }
     | ({ readonly type: "tool-call" } & ToolCall<T>)
@@ -39,12 +44,18 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
     | { readonly type: "approval-response"; readonly callId: string; readonly allowed: boolean }
     | { readonly type: "tool-start"; readonly callId: string; readonly input: unknown }
     | { readonly type: "tool-progress"; readonly callId: string; readonly data: unknown }
-    | ({ readonly type: "tool-result" } & Omit<ToolResultPart, "type" | "content" | "toolName"> & {
+    | {
+        readonly type: "tool-result";
+        readonly callId: string;
         readonly toolName: ToolName<T>;
-        readonly content: readonly (TextPart | FilePart)[];
-      })
-    | ({ readonly type: "source" } & Omit<SourcePart, "type">)
-    | { readonly type: "file"; readonly mediaType: string; readonly data?: string; readonly url?: string; readonly name?: string }
+        /** What the tool returned, or the text that the model reads. */
+        readonly output: unknown;
+        /** What the model reads, where that is more than `output` as text. */
+        readonly content?: readonly (TextPart | FilePart)[];
+        readonly isError: boolean;
+      }
+    | { readonly type: "source"; readonly source: SourcePart }
+    | { readonly type: "file"; readonly file: FilePart }
     | { readonly type: "step-retry"; readonly attempt: number; readonly delayMs: number; readonly error: ErrorInfo }
     | { readonly type: "limit-reached"; readonly limit: "steps" | "tokens" | "cost" | "time" | "loop" | (string & {}) }
     | { readonly type: "checkpoint-saved"; readonly seq: number }

@@ -1,4 +1,3 @@
-import { messageOf } from "./error.js";
 import { toJson } from "./json.js";
 import type { ModelChunk, ModelFunction, ModelRequest } from "./model.js";
 
@@ -17,16 +16,12 @@ export function answerOf(model: ModelFunction, requestText: string): ModelAnswer
   return {
     async next() {
       if (blocks.isOver) return undefined;
-      try {
-        if (iterator === undefined) {
-          const answer = await model(JSON.parse(requestText) as ModelRequest, { signal: controller.signal });
-          iterator = Symbol.asyncIterator in answer ? answer[Symbol.asyncIterator]() : answer[Symbol.iterator]();
-        }
-        const { done, value } = await iterator.next();
-        return toJson(done ? blocks.stop(undefined) : blocks.take(value), "what the model function yielded");
-      } catch (thrown) {
-        throw new Error(`the model function failed: ${messageOf(thrown)}`);
+      if (iterator === undefined) {
+        const answer = await model(JSON.parse(requestText) as ModelRequest, { signal: controller.signal });
+        iterator = Symbol.asyncIterator in answer ? answer[Symbol.asyncIterator]() : answer[Symbol.iterator]();
       }
+      const { done, value } = await iterator.next();
+      return toJson(done ? blocks.stop(undefined) : blocks.take(value), "what the model function yielded");
     },
     cancel() {
       controller.abort(new DOMException("The model call was cancelled", "AbortError"));

@@ -53,7 +53,25 @@ export {
   type ProviderOptions,
   xai,
 } from "./model.js";
-export { type Approve, type Run, type RunResult, type Step } from "./run.js";
-export type { FromJsonSchema, Infer, JsonSchema, Schema, SchemaPair, StandardIssue, StandardResult, StandardSchema } from "./schema.js";
+export type { Approve, Run, RunResult, Step } from "./run.js";
+export type {
+  FromJsonSchema,
+  Infer,
+  JsonSchema,
+  Schema,
+  SchemaPair,
+  StandardIssue,
+  StandardResult,
+  StandardSchema,
+} from "./schema.js";
 export type { Session, SessionSnapshot, SessionState, SessionStatus } from "./session.js";
-export { type MaybePromise, tool, type Tool, type ToolContext, type ToolDefinition, toolOutput, type ToolOutput, type ToolSet } from "./tool.js";
+export {
+  type MaybePromise,
+  tool,
+  type Tool,
+  type ToolContext,
+  type ToolDefinition,
+  toolOutput,
+  type ToolOutput,
+  type ToolSet,
+} from "./tool.js";

@@ -40,10 +40,15 @@ function explained(thrown: unknown): unknown {
     ? ". If this page or extension has a Content-Security-Policy, its script-src must contain 'wasm-unsafe-eval'" +
       " (in an extension: content_security_policy.extension_pages)"
     : "";
-  return new CrabletError({ kind: "internal", message: `the WebAssembly module could not be loaded: ${messageOf(thrown)}${hint}` }, { cause: thrown });
+  return new CrabletError(
+    { kind: "internal", message: `the WebAssembly module could not be loaded: ${messageOf(thrown)}${hint}` },
+    { cause: thrown },
+  );
 }
 
 function isCompileError(thrown: unknown): boolean {
   // Chromium reports a policy as CompileError, and Firefox as an EvalError of its own kind.
-  return thrown instanceof Error && (thrown.name === "CompileError" || /wasm|Content.Security.Policy/i.test(thrown.message));
+  return (
+    thrown instanceof Error && (thrown.name === "CompileError" || /wasm|Content.Security.Policy/i.test(thrown.message))
+  );
 }

@@ -45,8 +45,17 @@ export const mcp = {
   },
 
   /** A local server that `crablet-shim serve` runs, by its name in the shim's configuration. */
-  shim({ server, token, url = SHIM_URL }: { readonly server: string; readonly token: string; readonly url?: string | URL }): McpServer {
-    if (!server || !token) throw invalidInput("mcp.shim() needs the name of a server and the token that `crablet-shim` gave for this page");
+  shim({
+    server,
+    token,
+    url = SHIM_URL,
+  }: {
+    readonly server: string;
+    readonly token: string;
+    readonly url?: string | URL;
+  }): McpServer {
+    if (!server || !token)
+      throw invalidInput("mcp.shim() needs the name of a server and the token that `crablet-shim` gave for this page");
     return { type: "shim", server, token, url: String(url).replace(/\/+$/, "") };
   },
 
@@ -91,7 +100,10 @@ export class McpClient implements AsyncDisposable {
     const progress = onProgress && ((data: string) => onProgress(JSON.parse(data)));
     const core = this.#open();
     const text = toJson(input, `the input of ${name}`);
-    return cancellable(signal, async (cancel) => JSON.parse(await core.callTool(name, text, cancel, progress)) as McpResult);
+    return cancellable(
+      signal,
+      async (cancel) => JSON.parse(await core.callTool(name, text, cancel, progress)) as McpResult,
+    );
   }
 
   /** Ends the connection. */
@@ -130,7 +142,9 @@ export async function connectCore(server: McpServer, signal: AbortSignal | undef
       return { result: answer(), cancel: () => controller.abort() };
     },
   };
-  return cancellable(signal, async (cancel) => core.connectMcp(toJson(configOf(server), "the MCP server"), functions, cancel));
+  return cancellable(signal, async (cancel) =>
+    core.connectMcp(toJson(configOf(server), "the MCP server"), functions, cancel),
+  );
 }
 
 function configOf(server: McpServer): Record<string, unknown> {
@@ -145,7 +159,10 @@ function configOf(server: McpServer): Record<string, unknown> {
 }
 
 /** Runs a call of the module that a signal can cancel. */
-async function cancellable<Value>(signal: AbortSignal | undefined, call: (cancel: CoreCancel) => Promise<Value>): Promise<Value> {
+async function cancellable<Value>(
+  signal: AbortSignal | undefined,
+  call: (cancel: CoreCancel) => Promise<Value>,
+): Promise<Value> {
   signal?.throwIfAborted();
   const core = await load();
   const cancel = new core.CancelHandle();

@@ -96,8 +96,16 @@ export type Message = UserMessage | AssistantMessage | ToolMessage;
 
 /** Why a model stopped, or why the loop did. */
 export type StopReason =
-  | "stop" | "length" | "tool-use" | "refusal" | "content-filter" | "error" | "aborted"
-  | "limit" | "terminated" | "suspended"
+  | "stop"
+  | "length"
+  | "tool-use"
+  | "refusal"
+  | "content-filter"
+  | "error"
+  | "aborted"
+  | "limit"
+  | "terminated"
+  | "suspended"
   | (string & {});
 
 /** A prompt: text, or text and files. */

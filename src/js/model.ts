@@ -65,7 +65,8 @@ export function openai(id: string, options: ProviderOptions = {}): Model {
 
 /** A model of any server that speaks the OpenAI Chat Completions protocol: llama.cpp, Ollama, vLLM, LM Studio, a gateway. */
 export function openaiCompatible(id: string, options: CompatibleOptions): Model {
-  if (!options?.baseUrl) throw invalidInput('openaiCompatible() needs the address of the server: { baseUrl: "http://localhost:8080/v1" }');
+  if (!options?.baseUrl)
+    throw invalidInput('openaiCompatible() needs the address of the server: { baseUrl: "http://localhost:8080/v1" }');
   const { provider, ...rest } = options;
   return model("openai-chat", provider ?? "custom", id, rest);
 }
@@ -113,14 +114,20 @@ export type ModelChunk =
   | string
   | { readonly type: "text-delta" | "reasoning-delta"; readonly delta: string }
   /** A complete call. `inputText` is for arguments as text, as a model wrote them. */
-  | { readonly type: "tool-call"; readonly toolName: string; readonly callId?: string; readonly input?: unknown; readonly inputText?: string }
+  | {
+      readonly type: "tool-call";
+      readonly toolName: string;
+      readonly callId?: string;
+      readonly input?: unknown;
+      readonly inputText?: string;
+    }
   | ({ readonly type: "usage" } & Usage)
   /** Why the model stopped; without it, returning means `stop`, or `tool-use` when there were calls. */
   | { readonly type: "stop"; readonly reason: StopReason };
 
 /**
  * A model given as a function: one in the browser, a proxy, a script for a test. It yields its answer piece by piece;
- * returning ends the answer, and what it throws fails the attempt.
+ * returning ends the answer. What it throws ends the run; a `CrabletError` of a retryable kind is tried again.
  */
 export type ModelFunction = (
   request: ModelRequest,
@@ -132,6 +139,7 @@ function profile(provider: string): (id: string, options?: ProviderOptions) => M
 }
 
 function model(wire: ModelSettings["wire"], provider: string, id: string, options: ProviderOptions): Model {
-  if (typeof id !== "string" || id === "") throw invalidInput(`${provider}() needs the name of a model as its first argument`);
+  if (typeof id !== "string" || id === "")
+    throw invalidInput(`${provider}() needs the name of a model as its first argument`);
   return { provider, id, settings: { wire, options } };
 }

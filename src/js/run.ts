@@ -75,7 +75,10 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
   #unlisten: (() => void) | undefined;
 
   /** @internal */
-  constructor(source: RunSource, options: { readonly signal?: AbortSignal | undefined; readonly approve?: Approve | undefined }) {
+  constructor(
+    source: RunSource,
+    options: { readonly signal?: AbortSignal | undefined; readonly approve?: Approve | undefined },
+  ) {
     this.#source = source;
     this.#approve = options.approve;
     this.#result = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
@@ -245,9 +248,11 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
           break;
         case "run-end": {
           const { text, usage, stopReason, error } = event;
-          if (error === undefined && stopReason !== "aborted") this.#settle.resolve(this.#resultOf(text, usage, stopReason));
+          if (error === undefined && stopReason !== "aborted")
+            this.#settle.resolve(this.#resultOf(text, usage, stopReason));
           else if (this.#controller.signal.aborted) this.#settle.reject(this.#controller.signal.reason);
-          else this.#failure = { error: new CrabletError(error ?? { kind: "aborted", message: "the run was aborted" }) };
+          else
+            this.#failure = { error: new CrabletError(error ?? { kind: "aborted", message: "the run was aborted" }) };
           break;
         }
         default:
@@ -263,14 +268,15 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
 
   /** Asks the `approve` function. */
   #ask(event: AgentEvent & { type: "approval-request" }): void {
-    if (this.#approve === undefined) return;
+    const approve = this.#approve;
+    if (approve === undefined) return;
     const { type: _type, runId: _run, step: _step, ...call } = event;
     this.#approvals += 1;
     const decide = async (): Promise<void> => {
       let allow = false;
       let reason: string | undefined;
       try {
-        allow = await this.#approve!(call, { signal: this.#controller.signal });
+        allow = await approve(call, { signal: this.#controller.signal });
       } catch (thrown) {
         reason = messageOf(thrown);
       }
@@ -284,7 +290,8 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
   /** Lets go of a run that waits for approvals: the conversation keeps it, and `session.resume()` goes on with it. */
   #suspend(): void {
     this.#core?.detach();
-    const texts = this.#steps.at(-1)?.message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) ?? [];
+    const texts =
+      this.#steps.at(-1)?.message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) ?? [];
     this.#settle.resolve(this.#resultOf(texts.join(""), {}, "suspended"));
     this.#finish();
   }
@@ -350,7 +357,8 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
   }
 
   #live(): CoreRun {
-    if (this.#core === undefined) throw invalidInput(this.#isOver ? "the run is over" : "the run has not started yet: wait for its first event");
+    if (this.#core === undefined)
+      throw invalidInput(this.#isOver ? "the run is over" : "the run has not started yet: wait for its first event");
     return this.#core;
   }
 

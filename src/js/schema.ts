@@ -34,11 +34,12 @@ export interface SchemaPair<Input = any, Output = any> {
 export type Schema = StandardSchema<any, any> | SchemaPair | JsonSchema;
 
 /** The type of a validated value. */
-export type Infer<S> = S extends StandardSchema<any, infer Output>
-  ? Output
-  : S extends SchemaPair<any, infer Output>
+export type Infer<S> =
+  S extends StandardSchema<any, infer Output>
     ? Output
-    : FromJsonSchema<S>;
+    : S extends SchemaPair<any, infer Output>
+      ? Output
+      : FromJsonSchema<S>;
 
 /** The type a JSON Schema describes, where it is written as a constant; `any` where the keywords say too little. */
 export type FromJsonSchema<S> = S extends { readonly const: infer Value }
@@ -46,7 +47,9 @@ export type FromJsonSchema<S> = S extends { readonly const: infer Value }
   : S extends { readonly enum: readonly (infer Value)[] }
     ? Value
     : S extends { readonly anyOf: readonly (infer Choice)[] }
-      ? Choice extends unknown ? FromJsonSchema<Choice> : never
+      ? Choice extends unknown
+        ? FromJsonSchema<Choice>
+        : never
       : S extends { readonly type: "string" }
         ? string
         : S extends { readonly type: "number" | "integer" }
@@ -58,12 +61,14 @@ export type FromJsonSchema<S> = S extends { readonly const: infer Value }
               : S extends { readonly type: "array"; readonly items: infer Items }
                 ? FromJsonSchema<Items>[]
                 : S extends { readonly type: "object"; readonly properties: infer Properties }
-                  ? Simplify<ObjectOf<Properties, S extends { readonly required: readonly (infer Name)[] } ? Name : never>>
+                  ? Simplify<
+                      ObjectOf<Properties, S extends { readonly required: readonly (infer Name)[] } ? Name : never>
+                    >
                   : any;
 
-type ObjectOf<Properties, Required> =
-  & { -readonly [Name in keyof Properties as Name extends Required ? Name : never]: FromJsonSchema<Properties[Name]> }
-  & { -readonly [Name in keyof Properties as Name extends Required ? never : Name]?: FromJsonSchema<Properties[Name]> };
+type ObjectOf<Properties, Required> = {
+  -readonly [Name in keyof Properties as Name extends Required ? Name : never]: FromJsonSchema<Properties[Name]>;
+} & { -readonly [Name in keyof Properties as Name extends Required ? never : Name]?: FromJsonSchema<Properties[Name]> };
 type Simplify<T> = { [Name in keyof T]: T[Name] };
 
 /** @internal A schema as the machine takes it: the JSON Schema, and the validator of a Standard Schema. */
@@ -76,9 +81,12 @@ export interface CompiledSchema {
 export function compileSchema(schema: Schema, of: string): CompiledSchema {
   if (isStandard(schema)) return { jsonSchema: printed(schema, of), standard: schema };
   const pair = schema as SchemaPair;
-  if (isStandard(pair.schema) && typeof pair.jsonSchema === "object") return { jsonSchema: pair.jsonSchema, standard: pair.schema };
+  if (isStandard(pair.schema) && typeof pair.jsonSchema === "object")
+    return { jsonSchema: pair.jsonSchema, standard: pair.schema };
   if (typeof schema === "object" && schema !== null) return { jsonSchema: schema as JsonSchema, standard: undefined };
-  throw invalidInput(`${of} needs an input schema: a JSON Schema, or a Standard Schema such as zod, valibot or arktype make`);
+  throw invalidInput(
+    `${of} needs an input schema: a JSON Schema, or a Standard Schema such as zod, valibot or arktype make`,
+  );
 }
 
 /** @internal Asks a Standard Schema; the answer's message is for the model to read. */
@@ -102,7 +110,8 @@ function isStandard(schema: unknown): schema is StandardSchema {
 function printed(schema: StandardSchema, of: string): JsonSchema {
   const standard = schema["~standard"] as { jsonSchema?: { input?: (options: { target: string }) => JsonSchema } };
   const printer = schema as { toJSONSchema?: () => JsonSchema; toJsonSchema?: () => JsonSchema };
-  const printed = standard.jsonSchema?.input?.({ target: "draft-2020-12" }) ?? printer.toJSONSchema?.() ?? printer.toJsonSchema?.();
+  const printed =
+    standard.jsonSchema?.input?.({ target: "draft-2020-12" }) ?? printer.toJSONSchema?.() ?? printer.toJsonSchema?.();
   if (printed !== undefined) return printed;
   throw invalidInput(
     `${of}: this ${schema["~standard"].vendor} schema cannot print itself as JSON Schema, which is what the model is told. ` +

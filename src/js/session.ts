@@ -82,7 +82,8 @@ export class Session<T extends ToolSet = ToolSet> {
 
   /** Goes on with the run of a restored session, or with one that waits for approvals; `undefined` when there is none. */
   resume(options: RunOptions = {}): Run<T> | undefined {
-    if (this.#run !== undefined || (this.#status !== "interrupted" && this.#status !== "awaiting-approval")) return undefined;
+    if (this.#run !== undefined || (this.#status !== "interrupted" && this.#status !== "awaiting-approval"))
+      return undefined;
     return this.#start(options, (conversation) => {
       const run = conversation.resume();
       if (run === undefined) throw invalidInput("there is no run to resume");
@@ -113,13 +114,14 @@ export class Session<T extends ToolSet = ToolSet> {
 
   /** The state: the same object until something changed. */
   readonly getState = (): SessionState => {
-    return (this.#state ??= {
+    this.#state ??= {
       status: this.#status,
       messages: this.#transcript.messages,
       streaming: this.#streaming.message,
       pending: this.#pending,
       error: this.#error,
-    });
+    };
+    return this.#state;
   };
 
   /** The conversation, to be saved. May be called at any moment, also while a run is active. */
@@ -130,7 +132,10 @@ export class Session<T extends ToolSet = ToolSet> {
 
   #start(options: RunOptions, begin: (conversation: CoreConversation) => ReturnType<CoreConversation["send"]>): Run<T> {
     if (this.#run !== undefined) {
-      throw new CrabletError({ kind: "busy", message: "a run of this session is active: wait for it, abort it, or use run.steer()" });
+      throw new CrabletError({
+        kind: "busy",
+        message: "a run of this session is active: wait for it, abort it, or use run.steer()",
+      });
     }
     this.#status = "running";
     this.#error = undefined;
@@ -263,8 +268,10 @@ const registry = /* @__PURE__ */ new FinalizationRegistry<Held>((held) => {
 
 function textOf(saved: SessionSnapshot | undefined): string | undefined {
   if (saved === undefined || saved === null) return undefined;
-  if (typeof saved !== "object" || saved.version === undefined) throw invalidInput("this is not a saved crablet session: give what session.toJSON() gave");
-  if (saved.version !== 1) throw invalidInput(`this session was saved by a newer crablet (version ${String(saved.version)}): update crablet`);
+  if (typeof saved !== "object" || saved.version === undefined)
+    throw invalidInput("this is not a saved crablet session: give what session.toJSON() gave");
+  if (saved.version !== 1)
+    throw invalidInput(`this session was saved by a newer crablet (version ${String(saved.version)}): update crablet`);
   return saved.snapshot;
 }
 
@@ -274,6 +281,9 @@ function contentsOf(snapshot: string): { readonly messages: readonly Message[]; 
     const { messages, run } = JSON.parse(snapshot) as { messages?: readonly Message[]; run?: unknown };
     return { messages: messages ?? [], isOpen: run !== undefined && run !== null };
   } catch (cause) {
-    throw new CrabletError({ kind: "invalid-input", message: "this saved session is damaged: its snapshot is not JSON" }, { cause });
+    throw new CrabletError(
+      { kind: "invalid-input", message: "this saved session is damaged: its snapshot is not JSON" },
+      { cause },
+    );
   }
 }

@@ -21,7 +21,8 @@ export function scriptedModel(answers: readonly ScriptedAnswer[]): ScriptedModel
   async function* scripted(request: ModelRequest): AsyncGenerator<ModelChunk, void> {
     const scriptedAnswer = answers[requests.length];
     requests.push(request);
-    if (scriptedAnswer === undefined) throw new Error(`the script has ${answers.length} answers, and this is call ${requests.length}`);
+    if (scriptedAnswer === undefined)
+      throw new Error(`the script has ${answers.length} answers, and this is call ${requests.length}`);
     const answer = typeof scriptedAnswer === "function" ? scriptedAnswer(request) : scriptedAnswer;
     if (answer instanceof Error) throw answer;
     yield* typeof answer === "string" ? [answer] : answer;
@@ -75,7 +76,10 @@ export function scriptedFetch(responses: readonly ScriptedResponse[]): ScriptedF
   return Object.assign(scripted, { requests });
 }
 
-function bodyOf({ chunks = [], then = "end" }: ScriptedResponse, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+function bodyOf(
+  { chunks = [], then = "end" }: ScriptedResponse,
+  signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let position = 0;
   return new ReadableStream<Uint8Array>({

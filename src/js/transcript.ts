@@ -17,7 +17,8 @@ export class Transcript {
   }
 
   get messages(): readonly Message[] {
-    return (this.#shown ??= [...this.#messages]);
+    this.#shown ??= [...this.#messages];
+    return this.#shown;
   }
 
   apply(event: AgentEvent): void {
@@ -26,8 +27,9 @@ export class Transcript {
         this.#push(event.message);
         break;
       case "tool-result": {
-        const { runId: _run, step: _step, ...result } = event;
-        this.#results.set(event.callId, result);
+        const { runId: _run, step: _step, content, ...result } = event;
+        const told = content ?? [{ type: "text", text: String(event.output) }];
+        this.#results.set(event.callId, { ...result, content: told });
         break;
       }
       case "step-end":
@@ -54,7 +56,10 @@ export class Transcript {
   }
 }
 
-type Draft = { type: "text" | "reasoning"; text: string } | { type: "tool-call"; callId: string; toolName: string; inputText: string } | DraftCall;
+type Draft =
+  | { type: "text" | "reasoning"; text: string }
+  | { type: "tool-call"; callId: string; toolName: string; inputText: string }
+  | DraftCall;
 type DraftCall = { type: "tool-call" } & ToolCall;
 
 /**
@@ -69,7 +74,8 @@ export class StreamingMessage {
   /** The message so far; `undefined` while nothing has come. */
   get message(): AssistantMessage | undefined {
     if (this.#parts.size === 0) return undefined;
-    return (this.#shown ??= { role: "assistant", content: [...this.#parts.values()].map((part) => ({ ...part })) });
+    this.#shown ??= { role: "assistant", content: [...this.#parts.values()].map((part) => ({ ...part })) };
+    return this.#shown;
   }
 
   apply(event: AgentEvent): void {
@@ -85,7 +91,8 @@ export class StreamingMessage {
         break;
       case "tool-input-delta": {
         const part = this.#parts.get(event.id);
-        if (part !== undefined && "inputText" in part) this.#set(event.id, { ...part, inputText: part.inputText + event.delta });
+        if (part !== undefined && "inputText" in part)
+          this.#set(event.id, { ...part, inputText: part.inputText + event.delta });
         break;
       }
       case "tool-call":

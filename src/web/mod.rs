@@ -16,7 +16,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::spawn_local;
 
 pub use fetch::WebBody;
-pub use rejection::error_from_rejection;
+pub use rejection::{error_from_rejection, message_of_rejection};
 pub use socket::WebSocketConnection;
 
 use crate::error::{Error, ErrorKind};
@@ -60,14 +60,7 @@ impl Host for WebHost {
     }
 
     fn sleep(&self, milliseconds: u64) -> impl Future<Output = ()> + 'static {
-        async move {
-            let mut left = milliseconds;
-            while left > 0 {
-                let turn = left.min(MAX_TIMEOUT.into());
-                TimeoutFuture::new(u32::try_from(turn).unwrap_or(MAX_TIMEOUT)).await;
-                left -= turn;
-            }
-        }
+        sleep(milliseconds)
     }
 
     fn now(&self) -> Millis {
@@ -88,6 +81,15 @@ impl Host for WebHost {
 
     fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         spawn_local(future);
+    }
+}
+
+async fn sleep(milliseconds: u64) {
+    let mut left = milliseconds;
+    while left > 0 {
+        let turn = left.min(MAX_TIMEOUT.into());
+        TimeoutFuture::new(u32::try_from(turn).unwrap_or(MAX_TIMEOUT)).await;
+        left -= turn;
     }
 }
 

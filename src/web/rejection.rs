@@ -6,13 +6,14 @@ use crate::error::{Error, ErrorKind};
 /// What a JavaScript function threw or a promise was rejected with, as an [`Error`].
 ///
 /// Tolerant of anything: an `Error`, a `DOMException`, a text, `undefined`, an object whose getters throw. `AbortError`
-/// becomes `aborted`, `TimeoutError` becomes `timeout`, everything else is of the kind `otherwise`. `doing` says what
+/// becomes `aborted`, `TimeoutError` becomes `timeout`, a `CrabletError` keeps its kind, everything else is of the kind
+/// `otherwise`. `doing` says what
 /// failed, such as `could not reach https://example.com`.
 pub fn error_from_rejection(value: &JsValue, otherwise: ErrorKind, doing: &str) -> Error {
     let kind = match property(value, "name").as_string().as_deref() {
         Some("AbortError") => ErrorKind::Aborted,
         Some("TimeoutError") => ErrorKind::Timeout,
-        _ => otherwise,
+        _ => property(value, "kind").as_string().and_then(|kind| ErrorKind::from_name(&kind)).unwrap_or(otherwise),
     };
     match describe(value) {
         Some(reason) => Error::new(kind, format!("{doing}: {reason}")),
@@ -20,8 +21,13 @@ pub fn error_from_rejection(value: &JsValue, otherwise: ErrorKind, doing: &str) 
     }
 }
 
+/// The sentence of what a JavaScript function threw, as tolerant as [`error_from_rejection`].
+pub fn message_of_rejection(value: &JsValue) -> String {
+    describe(value).unwrap_or_else(|| "it failed without saying why".to_owned())
+}
+
 /// The message of a thrown value and of its cause, where Node keeps the real reason of a failed fetch.
-pub(super) fn describe(value: &JsValue) -> Option<String> {
+fn describe(value: &JsValue) -> Option<String> {
     let own = message(value)?;
     let cause = property(value, "cause");
     Some(match message(&cause).or_else(|| property(&cause, "code").as_string()) {

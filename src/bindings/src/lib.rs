@@ -1,1 +1,23 @@
-//! The wasm-bindgen exports behind crablet's npm package. Nothing here is called by hand: the TypeScript facade in `src/js` is the API.
+//! The wasm-bindgen exports behind crablet's npm package. Nothing here is called by hand: the TypeScript facade in `src/js`
+//! is the API, and `src/js/core.ts` describes this boundary from the other side.
+//!
+//! Structured values cross as JSON text, errors too. Events cross once a batch, see `batch.rs`.
+
+// What needs no JavaScript is also built for the native tests.
+#[cfg(any(test, target_arch = "wasm32"))]
+mod batch;
+#[cfg(any(test, target_arch = "wasm32"))]
+mod function_events;
+#[cfg(any(test, target_arch = "wasm32"))]
+mod tool_output;
+
+#[cfg(target_arch = "wasm32")]
+mod agent;
+#[cfg(target_arch = "wasm32")]
+mod config;
+#[cfg(target_arch = "wasm32")]
+mod functions;
+#[cfg(target_arch = "wasm32")]
+mod run;
+#[cfg(target_arch = "wasm32")]
+mod thrown;

@@ -1,0 +1,99 @@
+// Builds the npm package into dist/: the module, the declarations, each entry, the tarball. `--dev` builds the module fast
+// and big, for work on the facade.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { deflateRawSync } from "node:zlib";
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+const source = join(root, "src/js");
+const glue = join(root, "dist/wasm");
+const staging = join(root, "dist/package");
+const isDev = process.argv.includes("--dev");
+const { build } = await import(pathToFileURL(createRequire(join(source, "package.json")).resolve("esbuild")).href);
+
+rmSync(staging, { recursive: true, force: true });
+mkdirSync(staging, { recursive: true });
+buildModule();
+run(join(source, "node_modules/.bin/tsc"), ["--project", source]);
+await buildEntries();
+writeManifest();
+run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", join(root, "dist"), staging]);
+
+/** The module and the glue of wasm-bindgen. The feature section stays in: wasm-opt reads from it what it may use. */
+function buildModule() {
+  const profile = isDev ? ["--dev"] : ["--profile", "wasm"];
+  run("wasm-pack", [
+    ...["--log-level", "warn", "build", join(root, "src/bindings"), "--target", "web", "--no-pack", "--no-opt"],
+    ...["--mode", "no-install", "--no-gitignore", "--out-dir", glue, "--out-name", "crablet", ...profile],
+  ]);
+  const built = join(glue, "crablet_bg.wasm");
+  const module = join(staging, "crablet.wasm");
+  if (isDev) copyFileSync(built, module);
+  else
+    run(join(source, "node_modules/.bin/wasm-opt"), ["-Os", "--strip-debug", "--strip-producers", built, "-o", module]);
+  const packed = deflateRawSync(readFileSync(module), { level: 9 }).toString("base64");
+  writeFileSync(
+    join(staging, "inlined.js"),
+    `// crablet.wasm as deflate-raw in base64.\nexport const base64 =\n  "${packed}";\n`,
+  );
+}
+
+/** One bundle an entry. The entries of the module differ in one file, which says where it comes from. */
+async function buildEntries() {
+  const entries = [
+    { name: "index", from: "index.ts", module: "inline" },
+    { name: "index.workerd", from: "index.ts", module: "workerd" },
+    { name: "index.edge-light", from: "index.ts", module: "edge-light" },
+    { name: "slim", from: "index.ts", module: "slim" },
+    { name: "test", from: "test.ts", module: "slim" },
+  ];
+  for (const { name, from, module } of entries) {
+    await build({
+      entryPoints: [join(source, from)],
+      outfile: join(staging, `${name}.js`),
+      bundle: true,
+      format: "esm",
+      target: "es2022",
+      platform: "neutral",
+      charset: "utf8",
+      logLevel: "warning",
+      plugins: [resolver(module)],
+    });
+  }
+}
+
+/** What the sources import by a name of their own. */
+function resolver(module) {
+  const files = { "#bindings": join(glue, "crablet.js"), "#module": join(source, "load", `${module}.ts`) };
+  return {
+    name: "crablet",
+    setup(build) {
+      build.onResolve({ filter: /^#(bindings|module)$/ }, ({ path }) => ({ path: files[path] }));
+      build.onResolve({ filter: /^#inlined$/ }, () => ({ path: "./inlined.js", external: true }));
+      build.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({ path, external: true }));
+    },
+  };
+}
+
+function writeManifest() {
+  const {
+    scripts: _scripts,
+    devDependencies: _tools,
+    ...manifest
+  } = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
+  writeFileSync(join(staging, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  for (const file of ["LICENSE-MIT", "LICENSE-APACHE", "README.md"]) {
+    try {
+      copyFileSync(join(root, file), join(staging, file));
+    } catch (error) {
+      if (error.code !== "ENOENT" || file !== "README.md") throw error;
+    }
+  }
+}
+
+function run(command, args) {
+  execFileSync(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+}

@@ -1,0 +1,55 @@
+//! An agent, as JavaScript holds it.
+
+use std::sync::Arc;
+
+use crablet::agent::Hooks;
+use crablet::host::{Runner, Tool};
+use crablet::model::Credentials;
+use crablet::web::WebHost;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+use crate::config::{AgentConfig, MODEL_FUNCTION};
+use crate::functions::{Functions, JsHooks, JsKey, JsModel, JsTool};
+use crate::run::ConversationHandle;
+use crate::thrown::thrown;
+
+/// An agent bound to the web platform and to the caller's functions.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct AgentHandle(Runner<WebHost>);
+
+#[wasm_bindgen]
+impl AgentHandle {
+    /// The agent of this definition, in the JSON that `src/js/agent.ts` writes.
+    #[wasm_bindgen(constructor)]
+    pub fn new(config: &str, functions: Functions) -> Result<Self, JsValue> {
+        let AgentConfig { mut agent, key, asks_for_key } = AgentConfig::parse(config).map_err(thrown)?;
+        let tools = std::mem::take(&mut agent.tools);
+        let hooks = agent.hooks;
+        let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
+        let mut runner = Runner::new(host, agent).function_model(MODEL_FUNCTION, JsModel(functions.clone()));
+        runner = match (asks_for_key, key) {
+            (true, _) => runner.credentials(JsKey(functions.clone())),
+            (false, Some(key)) => runner.credentials(Credentials::Key(key)),
+            (false, None) => runner,
+        };
+        if hooks != Hooks::default() {
+            runner = runner.hooks(hooks, JsHooks(functions.clone()));
+        }
+        let runner = runner.tools(tools.into_iter().map(|definition| {
+            let tool = JsTool { name: definition.name.clone(), functions: functions.clone() };
+            (Arc::unwrap_or_clone(definition), Arc::new(tool) as Arc<dyn Tool>)
+        }));
+        Ok(Self(runner))
+    }
+
+    /// A new conversation, or the one of a snapshot.
+    pub fn conversation(&self, snapshot: Option<String>) -> Result<ConversationHandle, JsValue> {
+        let conversation = match snapshot {
+            Some(snapshot) => self.0.restore(&snapshot),
+            None => self.0.conversation(),
+        };
+        conversation.map(ConversationHandle).map_err(thrown)
+    }
+}

@@ -1,0 +1,121 @@
+//! The definition of an agent, read from the facade's JSON.
+
+use std::sync::Arc;
+
+use crablet::agent::{Agent, Hooks, Policy, ToolDefinition};
+use crablet::json::Object;
+use crablet::model::{Access, Effort, Model, Reasoning, RequestOptions, ToolChoice, Wire};
+use crablet::{Error, ErrorKind};
+
+/// The name that the one model function of an agent is registered with.
+pub(crate) const MODEL_FUNCTION: &str = "function";
+
+/// What `configOf` in `src/js/agent.ts` writes.
+#[derive(Debug)]
+pub(crate) struct AgentConfig {
+    pub(crate) agent: Agent,
+    /// A key that never changes.
+    pub(crate) key: Option<String>,
+    /// Whether the key is asked for at each request.
+    pub(crate) asks_for_key: bool,
+}
+
+impl AgentConfig {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let object = Object::parse(text).map_err(|error| invalid(format!("the agent is not JSON: {error}")))?;
+        let model = object.object("model").ok_or_else(|| invalid("the agent has no model"))?;
+        let mut agent = Agent::new(read_model(&model)?);
+        agent.instructions = object.string("instructions").map(Into::into);
+        agent.tools = object.objects("tools").iter().map(read_tool).collect::<Result<_, _>>()?;
+        agent.options = Arc::new(object.object("options").map(|options| read_options(&options)).unwrap_or_default());
+        agent.policy = object.object("policy").map(|policy| read_policy(&policy)).unwrap_or_default();
+        agent.hooks = object.object("hooks").map(|hooks| read_hooks(&hooks)).unwrap_or_default();
+        Ok(Self { agent, key: model.string("key"), asks_for_key: model.boolean("asksForKey").unwrap_or(false) })
+    }
+}
+
+fn read_model(object: &Object<'_>) -> Result<Model, Error> {
+    let text = |name: &str| object.string(name).unwrap_or_default();
+    let wire = text("wire");
+    let access = if wire == MODEL_FUNCTION {
+        Access::Function(MODEL_FUNCTION.into())
+    } else {
+        Access::Http {
+            wire: wire_named(&wire)?,
+            base_url: object.string("baseUrl").map(Into::into),
+            headers: read_headers(object).into(),
+        }
+    };
+    Ok(Model { provider: text("provider").into(), id: text("id").into(), access })
+}
+
+fn wire_named(name: &str) -> Result<&'static dyn Wire, Error> {
+    match name {
+        _ => Err(invalid(format!("this build of crablet has no wire protocol {name:?}"))),
+    }
+}
+
+/// Reads `headers: [[name, value]…]`.
+pub(crate) fn read_headers(object: &Object<'_>) -> Vec<(String, String)> {
+    object.read("headers").unwrap_or_default()
+}
+
+fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
+    let name = object.string("name").ok_or_else(|| invalid("a tool has no name"))?;
+    let schema = object.raw("inputSchema").ok_or_else(|| invalid(format!("the tool {name:?} has no input schema")))?;
+    let flag = |name| object.boolean(name).unwrap_or(false);
+    let mut tool = ToolDefinition::new(name, object.string("description").unwrap_or_default(), schema);
+    tool.has_validator = flag("hasValidator");
+    tool.needs_approval = flag("needsApproval");
+    tool.sequential = flag("sequential");
+    tool.repeatable = flag("repeatable");
+    tool.timeout = object.integer("timeoutMs");
+    Ok(Arc::new(tool))
+}
+
+fn read_options(object: &Object<'_>) -> RequestOptions {
+    let mut options = RequestOptions::default();
+    options.tool_choice = match object.string("toolChoice").as_deref() {
+        Some("auto") => Some(ToolChoice::Auto),
+        Some("none") => Some(ToolChoice::None),
+        Some("required") => Some(ToolChoice::Required),
+        _ => object.object("toolChoice").and_then(|choice| choice.string("tool")).map(ToolChoice::Tool),
+    };
+    options.parallel_tool_calls = object.boolean("parallelToolCalls");
+    options.max_tokens = object.integer("maxTokens");
+    options.temperature = object.read("temperature");
+    options.top_p = object.read("topP");
+    options.stop = object.read("stop").unwrap_or_default();
+    options.seed = object.integer("seed");
+    options.reasoning = match object.string("reasoning").as_deref() {
+        Some("off") => Some(Reasoning::Off),
+        Some("minimal") => Some(Reasoning::Effort(Effort::Minimal)),
+        Some("low") => Some(Reasoning::Effort(Effort::Low)),
+        Some("medium") => Some(Reasoning::Effort(Effort::Medium)),
+        Some("high") => Some(Reasoning::Effort(Effort::High)),
+        _ => object.integer("reasoning").map(Reasoning::Budget),
+    };
+    options.extra_body = object.raw("extraBody");
+    options
+}
+
+fn read_policy(object: &Object<'_>) -> Policy {
+    let default = Policy::default();
+    let count = |name, default| object.integer(name).and_then(|count| u32::try_from(count).ok()).unwrap_or(default);
+    Policy {
+        max_steps: count("maxSteps", default.max_steps),
+        max_attempts: count("maxAttempts", default.max_attempts),
+        retry_base: object.integer("retryBaseMs").unwrap_or(default.retry_base),
+        timeout: object.integer("timeoutMs"),
+        ..default
+    }
+}
+
+fn read_hooks(object: &Object<'_>) -> Hooks {
+    let flag = |name| object.boolean(name).unwrap_or(false);
+    Hooks { before_tool_call: flag("beforeToolCall"), after_tool_call: flag("afterToolCall"), ..Hooks::default() }
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}

@@ -1,0 +1,308 @@
+//! The functions of the caller: tools, hooks, keys and models, called through the facade.
+//!
+//! None of them is called while a borrow is held, and everything they throw or reject with becomes an error.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crablet::agent::{HookQuestion, HookReply, ToolOutput};
+use crablet::host::{BoxFuture, CancelGuard, CancelToken, CredentialSource, FunctionModel, Hooks, Tool, ToolContext};
+use crablet::json::{Object, RawJson};
+use crablet::model::{Credentials, Model, ModelEvent, ModelRequest};
+use crablet::web::error_from_rejection;
+use crablet::{Error, ErrorKind};
+use futures_util::stream::{self, LocalBoxStream, StreamExt};
+use js_sys::{Function, Promise};
+use serde::Serialize;
+use wasm_bindgen::prelude::{Closure, wasm_bindgen};
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+
+use crate::function_events::read_event;
+use crate::tool_output::read_tool_output;
+
+#[wasm_bindgen]
+extern "C" {
+    /// `CoreFunctions` of `src/js/core.ts`.
+    #[derive(Clone, Debug)]
+    pub type Functions;
+
+    #[wasm_bindgen(method, getter, structural)]
+    pub(crate) fn fetch(this: &Functions) -> Option<Function>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn key(this: &Functions) -> Result<Promise, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn execute(
+        this: &Functions,
+        name: &str,
+        call_id: &str,
+        input: &str,
+        progress: &Function,
+    ) -> Result<Execution, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn validate(this: &Functions, name: &str, input: &str) -> Result<Promise, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn ask(this: &Functions, question: &str) -> Result<Promise, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn model(this: &Functions, request: &str) -> Result<Answer, JsValue>;
+
+    /// `CoreExecution` of `src/js/core.ts`.
+    #[derive(Clone, Debug)]
+    pub(crate) type Execution;
+
+    #[wasm_bindgen(method, getter, structural)]
+    pub(crate) fn result(this: &Execution) -> Promise;
+
+    #[wasm_bindgen(method, structural, catch)]
+    pub(crate) fn cancel(this: &Execution) -> Result<(), JsValue>;
+
+    /// `ModelAnswer` of `src/js/function-model.ts`.
+    #[derive(Clone, Debug)]
+    type Answer;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn next(this: &Answer) -> Result<Promise, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch, js_name = cancel)]
+    fn cancel_answer(this: &Answer) -> Result<(), JsValue>;
+}
+
+/// A tool of the caller.
+#[derive(Debug)]
+pub(crate) struct JsTool {
+    pub(crate) name: String,
+    pub(crate) functions: Functions,
+}
+
+impl Tool for JsTool {
+    fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>> {
+        let (name, functions) = (self.name.clone(), self.functions.clone());
+        Box::pin(async move {
+            let call_id = context.call_id.clone();
+            let cancel = context.cancel.clone();
+            let progress = Closure::<dyn FnMut(String)>::new(move |data: String| {
+                if let Ok(data) = RawJson::parse(data) {
+                    context.progress(data);
+                }
+            });
+            let execution = functions
+                .execute(&name, call_id.as_str(), input.as_str(), progress.as_ref().unchecked_ref())
+                .map_err(|thrown| message(&thrown))?;
+            let _cancelling = cancel_with(&cancel, execution.clone());
+            let output = text(JsFuture::from(execution.result()).await).map_err(|thrown| message(&thrown))?;
+            let object = Object::parse(&output).map_err(|error| error.to_string())?;
+            read_tool_output(&object)
+        })
+    }
+
+    fn validate(&self, input: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, String>> {
+        let asked = self.functions.validate(&self.name, input.as_str());
+        Box::pin(async move {
+            let answer = text(resolved(asked).await).map_err(|thrown| message(&thrown))?;
+            if answer.is_empty() {
+                return Ok(None);
+            }
+            RawJson::parse(answer).map(Some).map_err(|error| error.to_string())
+        })
+    }
+}
+
+/// The hooks of the caller.
+#[derive(Debug)]
+pub(crate) struct JsHooks(pub(crate) Functions);
+
+impl Hooks for JsHooks {
+    fn answer(&self, question: HookQuestion, _cancel: CancelToken) -> BoxFuture<'static, Result<HookReply, String>> {
+        let asked = written(&question).map(|question| self.0.ask(&question));
+        Box::pin(async move {
+            let reply = text(resolved(asked?).await).map_err(|thrown| message(&thrown))?;
+            let object = Object::parse(&reply).map_err(|error| error.to_string())?;
+            read_reply(&object)
+        })
+    }
+}
+
+/// The caller's function that supplies the key.
+#[derive(Debug)]
+pub(crate) struct JsKey(pub(crate) Functions);
+
+impl CredentialSource for JsKey {
+    fn credentials(&self, _model: &Model) -> BoxFuture<'static, Result<Credentials, Error>> {
+        let asked = self.0.key();
+        Box::pin(async move {
+            text(resolved(asked).await).map(Credentials::Key).map_err(|thrown| {
+                error_from_rejection(&thrown, ErrorKind::Auth, "the apiKey function of the model failed")
+            })
+        })
+    }
+}
+
+/// The caller's model.
+#[derive(Debug)]
+pub(crate) struct JsModel(pub(crate) Functions);
+
+impl FunctionModel for JsModel {
+    fn call(
+        &self,
+        request: Arc<ModelRequest>,
+        cancel: CancelToken,
+    ) -> LocalBoxStream<'static, Result<ModelEvent, Error>> {
+        let answer = match self.0.model(&request_json(&request)) {
+            Ok(answer) => answer,
+            Err(thrown) => {
+                let error = Error::new(ErrorKind::InvalidInput, message(&thrown));
+                return stream::once(std::future::ready(Err(error))).boxed_local();
+            }
+        };
+        let cancelling = {
+            let answer = answer.clone();
+            cancel.on_cancel(move || {
+                // The facade's function; what it calls of the caller's is guarded there.
+                let _ = answer.cancel_answer();
+            })
+        };
+        stream::unfold(Answering { answer, waiting: VecDeque::new(), _cancelling: cancelling }, Answering::next)
+            .boxed_local()
+    }
+}
+
+struct Answering {
+    answer: Answer,
+    waiting: VecDeque<ModelEvent>,
+    _cancelling: CancelGuard,
+}
+
+impl Answering {
+    async fn next(mut self) -> Option<(Result<ModelEvent, Error>, Self)> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some((Ok(event), self));
+            }
+            match resolved(self.answer.next()).await {
+                Ok(events) => match events.as_string() {
+                    Some(events) => self.waiting.extend(read_events(&events)),
+                    None => return None,
+                },
+                Err(thrown) => {
+                    // Trying a function of the caller's again is for the caller to ask, by an error of such a kind.
+                    let error = error_from_rejection(&thrown, ErrorKind::BadRequest, "the model function failed");
+                    return Some((Err(error), self));
+                }
+            }
+        }
+    }
+}
+
+fn read_events(text: &str) -> Vec<ModelEvent> {
+    let events: Vec<Object<'_>> = serde_json::from_str(text).unwrap_or_default();
+    events.iter().filter_map(read_event).collect()
+}
+
+fn read_reply(object: &Object<'_>) -> Result<HookReply, String> {
+    match object.string("action").as_deref() {
+        Some("change-input") => {
+            let input = object.get("input").ok_or("the hook changes the input but gives none")?;
+            Ok(HookReply::ChangeInput(input.into()))
+        }
+        Some("deny") => Ok(HookReply::Deny(object.string("reason").unwrap_or_else(|| "denied".to_owned()))),
+        Some("ask") => Ok(HookReply::Ask),
+        Some("change-result") => {
+            let output = object.object("output").ok_or("the hook changes the result but gives none")?;
+            read_tool_output(&output).map(HookReply::ChangeResult)
+        }
+        _ => Ok(HookReply::Continue),
+    }
+}
+
+fn written(question: &HookQuestion) -> Result<String, String> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Question<'question, Result: Serialize> {
+        r#type: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call_id: Option<&'question str>,
+        tool_name: &'question str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        server: Option<&'question str>,
+        input: &'question RawJson,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<Result>,
+    }
+    let text = match question {
+        HookQuestion::BeforeToolCall { call_id, tool, input } => serde_json::to_string(&Question::<()> {
+            r#type: "before-tool-call",
+            call_id: Some(call_id.as_str()),
+            tool_name: &tool.name,
+            server: tool.server.as_deref(),
+            input,
+            result: None,
+        }),
+        HookQuestion::AfterToolCall { tool, input, result } => serde_json::to_string(&Question {
+            r#type: "after-tool-call",
+            call_id: None,
+            tool_name: &tool.name,
+            server: tool.server.as_deref(),
+            input,
+            result: Some(result),
+        }),
+        _ => return Err("this version of the package does not know the hook that was asked".to_owned()),
+    };
+    text.map_err(|error| error.to_string())
+}
+
+fn request_json(request: &ModelRequest) -> String {
+    #[derive(Serialize)]
+    struct Asked<'request, Message: Serialize> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instructions: Option<&'request str>,
+        messages: Vec<&'request Message>,
+        tools: Vec<AskedTool<'request>>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct AskedTool<'request> {
+        name: &'request str,
+        description: &'request str,
+        input_schema: &'request RawJson,
+    }
+    let tools = request.tools.iter();
+    let asked = Asked {
+        instructions: request.instructions.as_deref(),
+        messages: request.messages.iter().map(AsRef::as_ref).collect(),
+        tools: tools
+            .map(|tool| AskedTool {
+                name: &tool.name,
+                description: &tool.description,
+                input_schema: &tool.input_schema,
+            })
+            .collect(),
+    };
+    serde_json::to_string(&asked).unwrap_or_default()
+}
+
+/// Cancels a piece of the caller's work at once when the token fires.
+pub(crate) fn cancel_with(cancel: &CancelToken, execution: Execution) -> CancelGuard {
+    cancel.on_cancel(move || {
+        // The listeners of an abort signal report what they throw themselves.
+        let _ = execution.cancel();
+    })
+}
+
+async fn resolved(asked: Result<Promise, JsValue>) -> Result<JsValue, JsValue> {
+    JsFuture::from(asked?).await
+}
+
+/// The text of a value; empty for `undefined`.
+fn text(answer: Result<JsValue, JsValue>) -> Result<String, JsValue> {
+    answer.map(|value| value.as_string().unwrap_or_default())
+}
+
+/// The sentence of what was thrown.
+pub(crate) fn message(thrown: &JsValue) -> String {
+    crablet::web::message_of_rejection(thrown)
+}

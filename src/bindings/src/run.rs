@@ -1,0 +1,114 @@
+//! A conversation and a run, as JavaScript holds them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crablet::agent::Approval;
+use crablet::host::{Conversation, Prompt, Run, RunControl};
+use crablet::model::{CallId, Content};
+use crablet::web::WebHost;
+use crablet::{Error, ErrorKind};
+use js_sys::{Array, Promise, Uint32Array};
+use serde_json::value::RawValue;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_futures::future_to_promise;
+
+use crate::batch::Batch;
+use crate::thrown::thrown;
+
+/// A conversation.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct ConversationHandle(pub(crate) Conversation<WebHost>);
+
+#[wasm_bindgen]
+impl ConversationHandle {
+    /// Starts a run with this prompt, the JSON text of a list of parts.
+    pub fn send(&self, content: &str) -> Result<RunHandle, JsValue> {
+        let prompt = read_prompt(content).map_err(thrown)?;
+        self.0.send(prompt).map(RunHandle::new).map_err(thrown)
+    }
+
+    /// Goes on with the run that was active when the conversation was saved.
+    pub fn resume(&self) -> Option<RunHandle> {
+        self.0.resume().map(RunHandle::new)
+    }
+
+    /// The conversation as JSON text.
+    pub fn snapshot(&self) -> String {
+        self.0.snapshot()
+    }
+}
+
+/// A run. Freeing it aborts it.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct RunHandle {
+    /// Empty while a batch is waited for, so that no borrow is held meanwhile.
+    run: Rc<RefCell<Option<Run<WebHost>>>>,
+    control: RunControl,
+}
+
+impl RunHandle {
+    fn new(run: Run<WebHost>) -> Self {
+        Self { control: run.control(), run: Rc::new(RefCell::new(Some(run))) }
+    }
+}
+
+#[wasm_bindgen]
+impl RunHandle {
+    /// A promise of the next batch, `[text, table, others]`; of `undefined` at the end.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&self) -> Promise {
+        let slot = Rc::clone(&self.run);
+        future_to_promise(async move {
+            let Some(mut run) = slot.borrow_mut().take() else { return Ok(JsValue::UNDEFINED) };
+            let events = run.next().await;
+            *slot.borrow_mut() = Some(run);
+            Ok(events.map_or(JsValue::UNDEFINED, |events| crossing(&Batch::encode(&events))))
+        })
+    }
+
+    /// Stops the run.
+    pub fn abort(&self, reason: Option<String>) {
+        self.control.abort(reason.as_deref());
+    }
+
+    /// Adds a user message between steps.
+    pub fn steer(&self, content: &str) -> Result<(), JsValue> {
+        read_prompt(content).and_then(|prompt| self.control.steer(prompt)).map_err(thrown)
+    }
+
+    /// Adds a user message at the end.
+    #[wasm_bindgen(js_name = followUp)]
+    pub fn follow_up(&self, content: &str) -> Result<(), JsValue> {
+        read_prompt(content).and_then(|prompt| self.control.follow_up(prompt)).map_err(thrown)
+    }
+
+    /// Decides about a call.
+    pub fn approve(&self, call_id: &str, allow: bool, reason: Option<String>) -> Result<(), JsValue> {
+        let decision = if allow { Approval::Allow } else { Approval::Deny { reason } };
+        self.control.approve(CallId::new(call_id), decision).map_err(thrown)
+    }
+
+    /// Lets go of the run without aborting it.
+    pub fn detach(&self) {
+        let run = self.run.borrow_mut().take();
+        if let Some(run) = run {
+            run.detach();
+        }
+    }
+}
+
+fn crossing(batch: &Batch) -> JsValue {
+    let others = batch.others.as_deref().map_or(JsValue::UNDEFINED, JsValue::from_str);
+    Array::of3(&JsValue::from_str(&batch.text), &Uint32Array::from(batch.table.as_slice()), &others).into()
+}
+
+fn read_prompt(content: &str) -> Result<Prompt, Error> {
+    let invalid =
+        |message: String| Error::new(ErrorKind::InvalidInput, format!("the message cannot be read: {message}"));
+    let content: &RawValue = serde_json::from_str(content).map_err(|error| invalid(error.to_string()))?;
+    Content::read_list(Some(content)).map(Prompt).map_err(|error| invalid(error.to_string()))
+}
