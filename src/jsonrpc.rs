@@ -248,6 +248,11 @@ pub fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> RawJson {
     to_raw(&members)
 }
 
+/// `{}`, the result that says only that it was done.
+pub fn empty_object() -> RawJson {
+    to_raw(&Params::new())
+}
+
 fn envelope(id: Option<&RequestId>, method: Option<&str>, params: &Params) -> RawJson {
     let mut members = Params::new().with("jsonrpc", "2.0");
     if let Some(id) = id {

@@ -1,4 +1,5 @@
 //! The Model Context Protocol: its messages, a client, and the transports under it, all without I/O.
 
+pub mod client;
 pub mod protocol;
 pub mod transport;

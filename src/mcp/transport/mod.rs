@@ -11,8 +11,14 @@ pub mod websocket;
 pub use crate::jsonrpc::RequestId;
 pub use crate::mcp::protocol::{Era, Revision};
 
+pub mod streamable_http;
+
 use crate::error::Error;
 use crate::json::RawJson;
+
+/// The code of a `network` error about which the platform tells nothing: a host sets it where the cause may as well be
+/// CORS as a server that is down.
+pub const OPAQUE_FAILURE: &str = "opaque";
 
 /// What a client asks of its transport.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +81,8 @@ pub enum Inbound {
         /// Why.
         reason: Result<(), Error>,
     },
+    /// Something that whoever runs this should know, though nothing failed.
+    Warning(String),
     /// The connection is over; every open request has failed.
     Closed {
         /// Why.

@@ -1,0 +1,238 @@
+use std::fmt;
+use std::sync::Arc;
+
+use super::super::protocol::{CallToolResult, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
+use super::super::transport::{Inbound, Outbound};
+use crate::error::Error;
+use crate::json::RawJson;
+use crate::jsonrpc::Params;
+use crate::time::Millis;
+
+/// How a client is set up.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// What the client calls itself.
+    pub client: Implementation,
+    /// What carries the messages; decides how the era is found out and how calls are cancelled.
+    pub transport: TransportKind,
+    /// Which eras to speak.
+    pub era: EraChoice,
+    /// What an earlier client found. A wrong record costs one request and is found out by itself.
+    pub known_era: Option<EraRecord>,
+    /// The result of an `initialize` that was already answered on this connection, which must not be sent again.
+    pub initialized: Option<RawJson>,
+    /// The client's capabilities. Declare only what is answered.
+    pub capabilities: Params,
+    /// A text before every request id, for transports that outlive a client.
+    pub id_prefix: Option<String>,
+}
+
+impl ClientOptions {
+    /// A client of this crate's name over a transport of this kind, which finds out the era by itself.
+    pub fn new(transport: TransportKind) -> Self {
+        Self {
+            client: Implementation {
+                name: env!("CARGO_PKG_NAME").to_owned(),
+                title: None,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            transport,
+            era: EraChoice::Auto,
+            known_era: None,
+            initialized: None,
+            capabilities: Params::new(),
+            id_prefix: None,
+        }
+    }
+}
+
+/// What a client must know of its transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportKind {
+    /// Streamable HTTP: each request has a stream of its own, and a status.
+    Http,
+    /// All messages share one stream each way: stdio, WebSocket, a message port, a function.
+    Pipe,
+}
+
+/// Names an operation; the caller's choice, unique among the open ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub u64);
+
+/// Something that happened outside the machine.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Input {
+    /// Connect: find out the era and agree on a revision.
+    Connect,
+    /// Start an operation; ended by one [`Event::Done`].
+    Start {
+        /// Its name.
+        operation: OperationId,
+        /// What is asked.
+        request: Request,
+        /// Its limits.
+        options: CallOptions,
+    },
+    /// Nobody wants this operation any more. It ends with `aborted`; unknown ones are ignored.
+    Cancel {
+        /// Which.
+        operation: OperationId,
+        /// Why, for the server.
+        reason: String,
+    },
+    /// The transport has something.
+    Inbound(Inbound),
+    /// A timer is due.
+    Timer(TimerId),
+    /// End the connection. Open operations end with `connection-closed`.
+    Close,
+}
+
+/// What is asked of a server.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Request {
+    /// All tools, over all pages; answered by [`Reply::Tools`].
+    ListTools,
+    /// A tool call; answered by [`Reply::ToolResult`].
+    CallTool {
+        /// The tool.
+        name: String,
+        /// Its input, a JSON object.
+        arguments: RawJson,
+    },
+    /// Any other request; answered by [`Reply::Value`].
+    Other {
+        /// The method.
+        method: String,
+        /// The parameters.
+        params: Params,
+    },
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ListTools => formatter.write_str("listing the tools"),
+            Self::CallTool { name, .. } => write!(formatter, "the call of {name}"),
+            Self::Other { method, .. } => write!(formatter, "the request {method}"),
+        }
+    }
+}
+
+/// The limits of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallOptions {
+    /// The most milliseconds without anything from the server about it. Default 120 000.
+    pub idle_timeout: u64,
+    /// The most milliseconds altogether; `None`, the default, for no limit.
+    pub maximum: Option<u64>,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        Self { idle_timeout: 120_000, maximum: None }
+    }
+}
+
+/// What the host must do. Exhaustive on purpose: a host that does not know an effect would lose it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Hand this to the transport.
+    Send(Outbound),
+    /// Give [`Input::Timer`] at this moment. Replaces the timer of the same name.
+    SetTimer {
+        /// The timer.
+        timer: TimerId,
+        /// When.
+        at: Millis,
+    },
+    /// Forget a timer.
+    ClearTimer(TimerId),
+}
+
+/// Names a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum TimerId {
+    /// The limit of connecting.
+    Startup,
+    /// The limit of the first probe.
+    Probe,
+    /// The idle limit of an operation.
+    Idle(OperationId),
+    /// The hard limit of an operation.
+    Maximum(OperationId),
+}
+
+/// What the caller learns.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The connection stands; again after each session that had to be replaced.
+    Connected {
+        /// What was found, worth keeping.
+        record: EraRecord,
+        /// What the server says of itself.
+        server: ServerInfo,
+    },
+    /// An operation is over.
+    Done {
+        /// Which.
+        operation: OperationId,
+        /// How. A tool that failed is an `Ok` with `is_error`.
+        outcome: Result<Reply, Error>,
+    },
+    /// An operation reports.
+    Progress {
+        /// Which.
+        operation: OperationId,
+        /// How far it is.
+        progress: Progress,
+    },
+    /// The server's tools changed; list them again when they are needed.
+    ToolsChanged,
+    /// Any other notification of the server.
+    Notification {
+        /// The method, such as `notifications/message`.
+        method: String,
+        /// Its parameters.
+        params: Option<RawJson>,
+    },
+    /// Something that whoever runs this should know, though nothing failed.
+    Warning(String),
+    /// The connection is over.
+    Closed {
+        /// Why.
+        reason: Error,
+        /// The exit code of the server's process, where there is one.
+        exit_code: Option<i32>,
+        /// The last lines of the process's error output.
+        stderr_tail: Option<String>,
+    },
+}
+
+/// How far an operation is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Grows.
+    pub progress: f64,
+    /// Where it ends, if the server knows.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// The tools.
+    Tools(Vec<Arc<Tool>>),
+    /// A tool's result.
+    ToolResult(CallToolResult),
+    /// A result as the server sent it.
+    Value(RawJson),
+}

@@ -1,0 +1,213 @@
+//! The client side of MCP as a machine, for every transport and both eras.
+//!
+//! Inputs go in with [`Client::handle`]; what the host must do comes out of [`Client::poll_effect`], and what its caller
+//! learns out of [`Client::poll_event`]. Every operation that was started ends with exactly one [`Event::Done`]. Operations
+//! may be started before the connection stands: they wait for it.
+
+mod connect;
+mod header;
+mod io;
+mod listing;
+mod operation;
+mod receive;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+pub use io::{
+    CallOptions, ClientOptions, Effect, Event, Input, OperationId, Progress, Reply, Request, TimerId, TransportKind,
+};
+
+use self::connect::Connecting;
+use self::operation::Operation;
+use super::protocol::{Era, ServerInfo, Tool};
+use super::transport::{Outbound, RequestId};
+use crate::error::{Error, ErrorKind};
+use crate::jsonrpc::{self, Params};
+use crate::time::Millis;
+
+/// How long finding out the era and starting the server may take, in milliseconds. Servers that are downloaded on their
+/// first start take most of it.
+const STARTUP_LIMIT: u64 = 60_000;
+
+/// How long a server behind a pipe may leave `server/discover` unanswered before `initialize` is sent as well, in
+/// milliseconds. Some servers of the handshake era answer nothing else.
+const PROBE_LIMIT: u64 = 3_000;
+
+/// The machine.
+#[derive(Debug)]
+pub struct Client {
+    options: ClientOptions,
+    phase: Phase,
+    /// Grows with each connection that was agreed on, so that late news of an earlier one are told apart.
+    generation: u64,
+    server: ServerInfo,
+    operations: BTreeMap<OperationId, Operation>,
+    /// What waits for an answer.
+    pending: BTreeMap<RequestId, Pending>,
+    /// The tools of the last list, for the headers of calls.
+    tools: BTreeMap<String, Arc<Tool>>,
+    next_id: u64,
+    effects: VecDeque<Effect>,
+    events: VecDeque<Event>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Idle,
+    Connecting(Connecting),
+    Ready { era: Era, is_assumed: bool },
+    Closing,
+    Closed(Error),
+}
+
+/// What a request on the wire is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Discover,
+    Initialize,
+    Operation(OperationId),
+}
+
+impl Client {
+    /// A client that does nothing until [`Input::Connect`].
+    pub fn new(options: ClientOptions) -> Self {
+        Self {
+            options,
+            phase: Phase::Idle,
+            generation: 0,
+            server: ServerInfo::default(),
+            operations: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            next_id: 1,
+            effects: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Takes an input. Never blocks; the time is the wall clock's and may jump.
+    ///
+    /// # Errors
+    ///
+    /// Only for [`Input::Start`], and then nothing was started: `invalid-input` for what no server can take and for an id
+    /// in use, `limit` when too many operations are open, or the reason why the connection is closed.
+    pub fn handle(&mut self, now: Millis, input: Input) -> Result<(), Error> {
+        match input {
+            Input::Connect if matches!(self.phase, Phase::Idle) => self.connect(now),
+            Input::Connect => {}
+            Input::Start { operation, request, options } => return self.start(now, operation, request, &options),
+            Input::Cancel { operation, reason } => self.cancel(operation, &reason),
+            Input::Inbound(inbound) => self.receive(now, inbound),
+            Input::Timer(timer) => self.take_timer(now, timer),
+            Input::Close => self.close(),
+        }
+        Ok(())
+    }
+
+    /// The next thing for the host to do.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// The next thing for the caller to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn close(&mut self) {
+        let error = Error::new(ErrorKind::ConnectionClosed, "the connection to the MCP server was closed");
+        self.end_operations(&error);
+        match self.phase {
+            Phase::Idle => self.phase = Phase::Closed(error),
+            Phase::Connecting(_) | Phase::Ready { .. } => {
+                self.end_connecting();
+                self.phase = Phase::Closing;
+                self.effects.push_back(Effect::Send(Outbound::Close));
+            }
+            Phase::Closing | Phase::Closed(_) => {}
+        }
+    }
+
+    fn take_timer(&mut self, now: Millis, timer: TimerId) {
+        match timer {
+            TimerId::Startup => self.startup_timed_out(),
+            TimerId::Probe => self.probe_timed_out(),
+            TimerId::Idle(operation) => self.idle_timer(now, operation),
+            TimerId::Maximum(operation) => self.time_out(operation, "took longer than its hard limit"),
+        }
+    }
+
+    /// Puts a request on the wire.
+    fn send_request(&mut self, era: Era, pending: Pending, method: &str, mut params: Params) -> RequestId {
+        let id = self.next_request_id();
+        let mut meta = meta(&params);
+        // Lists are short; a token on everything else also keeps a working server's progress from being lost.
+        if matches!(pending, Pending::Operation(_)) && !method.ends_with("/list") {
+            meta.set("progressToken", &id);
+        }
+        if era == Era::Stateless {
+            // What every request says of its client: revision 2026-07-28, "`_meta`".
+            meta.set("io.modelcontextprotocol/protocolVersion", era.version());
+            meta.set("io.modelcontextprotocol/clientInfo", &self.options.client);
+            meta.set("io.modelcontextprotocol/clientCapabilities", &self.options.capabilities);
+        }
+        let headers = self.headers(era, method, &params);
+        if !meta.is_empty() {
+            params.set("_meta", &meta);
+        }
+        self.pending.insert(id.clone(), pending);
+        self.effects.push_back(Effect::Send(Outbound::Request {
+            id: id.clone(),
+            message: jsonrpc::request(&id, method, &params),
+            era,
+            headers,
+            opens_session: pending == Pending::Initialize,
+        }));
+        id
+    }
+
+    fn send_notification(&mut self, era: Era, method: &str, params: &Params) {
+        let message = jsonrpc::notification(method, params);
+        self.effects.push_back(Effect::Send(Outbound::Notify { message, era, headers: Vec::new() }));
+    }
+
+    /// The headers that repeat parts of a stateless request over HTTP.
+    fn headers(&self, era: Era, method: &str, params: &Params) -> Vec<(String, String)> {
+        if era != Era::Stateless || self.options.transport != TransportKind::Http {
+            return Vec::new();
+        }
+        let text = |name| params.member(name).and_then(|value| value.read::<String>().ok());
+        let subject = match method {
+            "tools/call" | "prompts/get" => text("name"),
+            "resources/read" => text("uri"),
+            _ => None,
+        };
+        let mut headers = vec![("mcp-method".to_owned(), method.to_owned())];
+        headers.extend(subject.as_deref().map(header::name));
+        if let (Some(tool), Some(arguments)) =
+            (subject.and_then(|name| self.tools.get(&name)), params.member("arguments"))
+        {
+            headers.extend(header::params(tool, arguments));
+        }
+        headers
+    }
+
+    fn next_request_id(&mut self) -> RequestId {
+        let number = self.next_id;
+        self.next_id += 1;
+        match &self.options.id_prefix {
+            Some(prefix) => RequestId::Text(format!("{prefix}{number}")),
+            None => RequestId::Number(number),
+        }
+    }
+
+    fn warn(&mut self, message: impl Into<String>) {
+        self.events.push_back(Event::Warning(message.into()));
+    }
+}
+
+/// The `_meta` of parameters, to be added to.
+fn meta(params: &Params) -> Params {
+    params.member("_meta").and_then(|meta| Params::from_object(meta).ok()).unwrap_or_default()
+}

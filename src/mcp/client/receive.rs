@@ -1,0 +1,141 @@
+//! What the transport delivers.
+
+use super::super::protocol::Era;
+use super::super::transport::{Inbound, Outbound, RequestId};
+use super::{Client, Effect, Event, OperationId, Pending, Phase, Progress};
+use crate::error::{Error, ErrorKind};
+use crate::json::{Object, RawJson};
+use crate::jsonrpc::{self, Message, RpcError, code};
+use crate::time::Millis;
+
+impl Client {
+    pub(super) fn receive(&mut self, now: Millis, inbound: Inbound) {
+        match inbound {
+            Inbound::Message { request_id, status, message } => {
+                self.stir_request(now, request_id.as_ref());
+                match Message::parse(message.as_str()) {
+                    Ok(messages) => {
+                        for message in messages {
+                            self.take_message(now, request_id.as_ref(), status, message);
+                        }
+                    }
+                    Err(error) => self.malformed(now, request_id, error),
+                }
+            }
+            Inbound::Activity { request_id } => self.stir_request(now, Some(&request_id)),
+            Inbound::RequestEnded { id, reason } => self.request_ended(now, &id, reason),
+            Inbound::Warning(message) => self.warn(message),
+            Inbound::Closed { reason, exit_code, stderr_tail } => self.connection_ended(reason, exit_code, stderr_tail),
+        }
+    }
+
+    fn stir_request(&mut self, now: Millis, request_id: Option<&RequestId>) {
+        if let Some(Pending::Operation(operation)) = request_id.and_then(|id| self.pending.get(id)) {
+            self.stir(now, *operation);
+        }
+    }
+
+    fn take_message(&mut self, now: Millis, request_id: Option<&RequestId>, status: Option<u16>, message: Message) {
+        match message {
+            Message::Response { id, outcome } => {
+                // An answer without an id can only belong to the request on whose stream it came.
+                let id = match id {
+                    None => request_id.cloned(),
+                    Some(id) => self.pending.keys().find(|candidate| candidate.matches(&id)).cloned(),
+                };
+                match id.and_then(|id| self.pending.remove(&id)) {
+                    Some(pending) => self.take_answer(now, pending, status, outcome),
+                    None => self.warn("the MCP server answered something that was not asked, or asked no longer"),
+                }
+            }
+            Message::Request { id, method, .. } => self.take_request(&id, &method),
+            Message::Notification { method, params } => self.take_notification(now, method, params),
+        }
+    }
+
+    fn take_answer(&mut self, now: Millis, pending: Pending, status: Option<u16>, outcome: Result<RawJson, RpcError>) {
+        match (pending, outcome) {
+            (Pending::Discover, outcome) => self.discovered(now, status, outcome),
+            (Pending::Initialize, Ok(result)) => self.initialized(now, &result, false),
+            (Pending::Initialize, Err(error)) => self.initialize_refused(now, error),
+            (Pending::Operation(operation), outcome) => self.answer(now, operation, status, outcome),
+        }
+    }
+
+    fn malformed(&mut self, now: Millis, request_id: Option<RequestId>, error: Error) {
+        match request_id {
+            Some(id) => self.request_ended(now, &id, Err(error)),
+            None => self.warn(error.to_string()),
+        }
+    }
+
+    fn request_ended(&mut self, now: Millis, id: &RequestId, reason: Result<(), Error>) {
+        let Some(pending) = self.pending.remove(id) else { return };
+        let error = reason.err().unwrap_or_else(|| {
+            Error::new(ErrorKind::ConnectionClosed, "the MCP server ended its answer without a result")
+        });
+        match pending {
+            Pending::Discover => self.probe_ended(now, error),
+            Pending::Initialize => self.initialize_ended(now, error),
+            Pending::Operation(operation) => self.unanswered(now, operation, error),
+        }
+    }
+
+    /// Answers a request of the server: a ping is returned, and nothing else was offered.
+    fn take_request(&mut self, id: &RawJson, method: &str) {
+        let era = match self.phase {
+            Phase::Ready { era: era @ Era::Handshake(_), .. } => era,
+            Phase::Ready { era: Era::Stateless, .. } => {
+                return self
+                    .warn(format!("the MCP server sent the request {method}, which its revision has no place for"));
+            }
+            // A server may ping before the connection stands.
+            _ => Era::Handshake(super::super::protocol::Revision::LATEST),
+        };
+        let outcome = match method {
+            "ping" => Ok(jsonrpc::empty_object()),
+            _ => Err(RpcError::new(code::METHOD_NOT_FOUND, format!("this client does not offer {method}"))),
+        };
+        let message = jsonrpc::response(id, &outcome);
+        self.effects.push_back(Effect::Send(Outbound::Notify { message, era, headers: Vec::new() }));
+    }
+
+    fn take_notification(&mut self, now: Millis, method: String, params: Option<RawJson>) {
+        match method.as_str() {
+            "notifications/progress" => self.take_progress(now, params.as_ref()),
+            "notifications/tools/list_changed" => self.events.push_back(Event::ToolsChanged),
+            _ => self.events.push_back(Event::Notification { method, params }),
+        }
+    }
+
+    /// Progress of what is over is late and no fault.
+    fn take_progress(&mut self, now: Millis, params: Option<&RawJson>) {
+        let Some(object) = params.and_then(|params| Object::parse(params.as_str()).ok()) else { return };
+        let token = object.raw("progressToken").as_ref().and_then(RequestId::read);
+        let Some(operation) = token.and_then(|token| self.operation_of(&token)) else { return };
+        self.stir(now, operation);
+        let Some(progress) = object.read::<f64>("progress") else { return };
+        if self.is_new_progress(operation, progress) {
+            let progress = Progress { progress, total: object.read("total"), message: object.string("message") };
+            self.events.push_back(Event::Progress { operation, progress });
+        }
+    }
+
+    fn operation_of(&self, token: &RequestId) -> Option<OperationId> {
+        self.pending.iter().find_map(|(id, pending)| match pending {
+            Pending::Operation(operation) if id.matches(token) => Some(*operation),
+            _ => None,
+        })
+    }
+
+    fn connection_ended(&mut self, reason: Error, exit_code: Option<i32>, stderr_tail: Option<String>) {
+        if matches!(self.phase, Phase::Closed(_)) {
+            return;
+        }
+        self.end_connecting();
+        self.pending.clear();
+        self.end_operations(&reason);
+        self.phase = Phase::Closed(reason.clone());
+        self.events.push_back(Event::Closed { reason, exit_code, stderr_tail });
+    }
+}
