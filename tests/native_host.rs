@@ -152,12 +152,12 @@ async fn a_socket_speaks_the_chosen_protocol_and_tells_why_it_closed() {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
+        #[expect(clippy::result_large_err, reason = "tungstenite's own type")]
         let choose = |request: &Request, mut response: Response| {
             assert_eq!(request.headers()["sec-websocket-protocol"], "crablet.v1, mcp");
             response.headers_mut().insert("sec-websocket-protocol", "mcp".parse().unwrap());
             Ok(response)
         };
-        #[expect(clippy::result_large_err, reason = "tungstenite's own type")]
         let mut socket = tokio_tungstenite::accept_hdr_async(stream, choose).await.unwrap();
         let echoed = socket.next().await.unwrap().unwrap();
         assert_eq!(echoed, Message::binary(b"ping".to_vec()));

@@ -30,7 +30,7 @@ pub use prompt::Prompt;
 pub use run::{Answer, Run};
 pub use runner::Runner;
 pub use store::Store;
-pub use tool::{FunctionTool, Tool, ToolContext};
+pub use tool::{FunctionTool, IntoToolResult, Tool, ToolContext};
 
 use crate::error::Error;
 use crate::model::{HttpRequest, ResponseHead};

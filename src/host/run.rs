@@ -140,11 +140,11 @@ impl<H: Host> Run<H> {
     }
 }
 
+/// Nothing in a run is pinned but the futures that are boxed.
+impl<H: Host> Unpin for Run<H> {}
+
 /// The batches of [`Run::next`].
-impl<H: Host> Stream for Run<H>
-where
-    Self: Unpin,
-{
+impl<H: Host> Stream for Run<H> {
     type Item = Vec<Event>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

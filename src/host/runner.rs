@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, MaybeSend, MaybeSync,
-    Prompt, Store, Tool, ToolContext,
+    Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
+    MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
 };
-use crate::agent::{self, Agent, Session, ToolDefinition, ToolOutput};
+use crate::agent::{self, Agent, Session, ToolDefinition};
 use crate::error::{Error, ErrorKind};
 
 /// An agent that can work: a definition, the functions behind it, and the platform they run on.
@@ -45,15 +45,14 @@ impl<H: Host> Runner<H> {
     }
 
     /// Adds a tool that is a function of its input, read into any type that serde reads. What it returns is told to the
-    /// model: text, JSON or a [`ToolOutput`]; an error becomes a failed result.
+    /// model: text, JSON or a [`ToolOutput`](crate::agent::ToolOutput), or a `Result` of one of them, whose error becomes
+    /// a failed result.
     #[must_use]
-    pub fn tool<F, I, Running, Output, Failure>(self, definition: ToolDefinition, function: F) -> Self
+    pub fn tool<F, I, Running>(self, definition: ToolDefinition, function: F) -> Self
     where
         F: Fn(I, ToolContext) -> Running + MaybeSend + MaybeSync + 'static,
         I: DeserializeOwned + 'static,
-        Running: Future<Output = Result<Output, Failure>> + MaybeSend + 'static,
-        Output: Into<ToolOutput>,
-        Failure: fmt::Display,
+        Running: Future<Output: IntoToolResult> + MaybeSend + 'static,
     {
         self.tools([(definition, Arc::new(FunctionTool::new(function)) as Arc<dyn Tool>)])
     }

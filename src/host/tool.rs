@@ -78,19 +78,17 @@ impl<F, I> fmt::Debug for FunctionTool<F, I> {
     }
 }
 
-impl<F, I, Running, Output, Failure> Tool for FunctionTool<F, I>
+impl<F, I, Running> Tool for FunctionTool<F, I>
 where
     F: Fn(I, ToolContext) -> Running + MaybeSend + MaybeSync + 'static,
     I: DeserializeOwned + 'static,
-    Running: Future<Output = Result<Output, Failure>> + MaybeSend + 'static,
-    Output: Into<ToolOutput>,
-    Failure: fmt::Display,
+    Running: Future<Output: IntoToolResult> + MaybeSend + 'static,
 {
     fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>> {
         match input.read() {
             Ok(input) => {
                 let running = (self.function)(input, context);
-                Box::pin(async { running.await.map(Into::into).map_err(|failure| failure.to_string()) })
+                Box::pin(async { running.await.into_tool_result() })
             }
             Err(error) => {
                 let message = format!("the input does not have the shape this tool takes: {error}");
@@ -99,6 +97,36 @@ where
         }
     }
 }
+
+/// What a tool's closure may return: something that is a [`ToolOutput`], or a `Result` of it whose error can be printed.
+pub trait IntoToolResult {
+    /// The output, or the message that the model reads of the failure.
+    ///
+    /// # Errors
+    ///
+    /// When the tool failed.
+    fn into_tool_result(self) -> Result<ToolOutput, String>;
+}
+
+impl<Output: Into<ToolOutput>, Failure: fmt::Display> IntoToolResult for Result<Output, Failure> {
+    fn into_tool_result(self) -> Result<ToolOutput, String> {
+        self.map(Into::into).map_err(|failure| failure.to_string())
+    }
+}
+
+macro_rules! never_fails {
+    ($($output:ty),*) => {
+        $(
+            impl IntoToolResult for $output {
+                fn into_tool_result(self) -> Result<ToolOutput, String> {
+                    Ok(self.into())
+                }
+            }
+        )*
+    };
+}
+
+never_fails!(ToolOutput, String, &str, RawJson);
 
 impl From<String> for ToolOutput {
     fn from(text: String) -> Self {

@@ -46,6 +46,12 @@ impl fmt::Debug for Access {
 }
 
 impl Model {
+    /// A model that is a function of the host, registered there under this name.
+    pub fn function(name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        Self { provider: "function".into(), id: name.clone(), access: Access::Function(name) }
+    }
+
     /// The stored form of this model's identity.
     pub fn reference(&self) -> ModelRef {
         let wire = match &self.access {

@@ -39,7 +39,7 @@ fn an_abort_fires_the_tokens_of_running_tools_and_each_call_has_one_result() {
     let model = host.model().calls(&[("c1", "quick", "{}"), ("c2", "hangs", "{}")]).text("Fine.");
     let token = Arc::new(Mutex::new(None::<CancelToken>));
     let keep = token.clone();
-    let runner = runner(&host, &model).tool(definition("quick"), async |_: Value, _| Ok::<_, String>("ok")).tool(
+    let runner = runner(&host, &model).tool(definition("quick"), async |_: Value, _| "ok").tool(
         definition("hangs"),
         move |_: Value, context: ToolContext| {
             *keep.lock().unwrap() = Some(context.cancel);

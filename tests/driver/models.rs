@@ -107,7 +107,7 @@ fn a_model_function_that_is_missing_is_named() {
     let runner = Runner::new(host.clone(), Agent::new(ScriptedModel::model()));
     let error = host.block_on(runner.run("greet")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.message().contains("\"scripted\""), "{error}");
+    assert!(error.message().contains("\"script\""), "{error}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn a_tool_starts_only_after_its_checkpoint_is_saved() {
     let runner = runner(&host, &model)
         .tool(definition("pay"), move |_: Value, _| {
             runs.lock().unwrap().push("run");
-            async { Ok::<_, String>("done") }
+            async { "done" }
         })
         .store(move |_snapshot: String| {
             let (saves, host) = (saves.clone(), saving.clone());

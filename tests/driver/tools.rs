@@ -29,8 +29,8 @@ fn results(events: &[Value]) -> Vec<(String, String, bool)> {
 fn a_tool_reads_its_input_into_a_type_and_its_text_goes_to_the_model() {
     let host = ScriptedHost::new();
     let model = host.model().calls(&[("c1", "weather", r#"{"city":"Oslo"}"#)]).text("Take one.");
-    let runner = runner(&host, &model)
-        .tool(definition("weather"), async |input: City, _| Ok::<_, String>(format!("rain in {}", input.city)));
+    let runner =
+        runner(&host, &model).tool(definition("weather"), async |input: City, _| format!("rain in {}", input.city));
     let conversation = runner.conversation().unwrap();
     let events = host.block_on(events(conversation.send("Umbrella?").unwrap()));
     assert_eq!(results(&events), [("c1".to_owned(), "rain in Oslo".to_owned(), false)]);
@@ -48,7 +48,7 @@ fn calls_of_one_answer_run_at_the_same_time_and_results_keep_the_order_of_the_ca
         async move {
             host.pause(input["ms"].as_u64().unwrap()).await;
             ended.lock().unwrap().push(context.call_id.to_string());
-            Ok::<_, String>("ok")
+            "ok"
         }
     });
     let conversation = runner.conversation().unwrap();
@@ -79,10 +79,10 @@ fn whatever_a_tool_does_wrong_is_told_to_the_model_and_the_run_goes_on() {
         .tool(definition("throws"), async |_: Value, _| Err::<String, _>("the disk is full"))
         .tool(definition("panics"), async |input: Value, _| {
             let text = input["absent"].as_str().expect("a member that is not there");
-            Ok::<_, String>(text.to_owned())
+            text.to_owned()
         })
         .tool(hangs, async |_: Value, _| std::future::pending::<Result<String, String>>().await)
-        .tool(definition("typed"), async |input: City, _| Ok::<_, String>(input.city));
+        .tool(definition("typed"), async |input: City, _| input.city);
     let conversation = runner.conversation().unwrap();
     let events = host.block_on(events(conversation.send("go").unwrap()));
     let results = results(&events);
@@ -114,7 +114,7 @@ fn progress_is_shown_while_the_tool_runs_and_ignored_afterwards() {
             context.progress(RawJson::parse("1").unwrap());
             context.progress(RawJson::parse("2").unwrap());
             *keep.lock().unwrap() = Some(context);
-            Ok::<_, String>("ok")
+            "ok"
         }
     });
     let conversation = runner.conversation().unwrap();
@@ -135,7 +135,7 @@ fn an_approver_decides_call_by_call() {
         host.model().calls(&[("c1", "delete", r#"{"path":"a"}"#), ("c2", "delete", r#"{"path":"b"}"#)]).text("done");
     let mut delete = definition("delete");
     delete.needs_approval = true;
-    let runner = runner(&host, &model).tool(delete, async |_: Value, _| Ok::<_, String>("deleted")).approver(
+    let runner = runner(&host, &model).tool(delete, async |_: Value, _| "deleted").approver(
         async |request: ApprovalRequest, _: CancelToken| match request.input.as_str().contains("\"a\"") {
             true => Approval::Allow,
             false => Approval::Deny { reason: Some("not that one".to_owned()) },
@@ -154,7 +154,7 @@ fn a_run_waits_for_a_person_and_can_be_put_aside_meanwhile() {
     let model = host.model().calls(&[("c1", "delete", "{}")]).text("done");
     let mut delete = definition("delete");
     delete.needs_approval = true;
-    let runner = runner(&host, &model).tool(delete, async |_: Value, _| Ok::<_, String>("deleted"));
+    let runner = runner(&host, &model).tool(delete, async |_: Value, _| "deleted");
     let conversation = runner.conversation().unwrap();
     let mut run = conversation.send("go").unwrap();
     let call_id = host.block_on(async {
@@ -178,7 +178,7 @@ fn a_run_waits_for_a_person_and_can_be_put_aside_meanwhile() {
 fn a_hook_denies_a_call_and_one_that_fails_denies_too() {
     let host = ScriptedHost::new();
     let model = host.model().calls(&[("c1", "a", "{}"), ("c2", "b", "{}"), ("c3", "c", "{}")]).text("done");
-    let tool = async |_: Value, _: ToolContext| Ok::<_, String>("ran");
+    let tool = async |_: Value, _: ToolContext| "ran";
     let runner =
         runner(&host, &model).tool(definition("a"), tool).tool(definition("b"), tool).tool(definition("c"), tool);
     let runner = runner.hooks(
@@ -230,7 +230,7 @@ fn a_message_steered_in_by_a_tool_reaches_the_model_before_its_next_answer() {
     let steering = control.clone();
     let runner = runner(&host, &model).tool(definition("ask"), move |_: Value, _| {
         steering.lock().unwrap().as_ref().unwrap().steer("I meant Bergen").unwrap();
-        async { Ok::<_, String>("rain") }
+        async { "rain" }
     });
     let conversation = runner.conversation().unwrap();
     let run = conversation.send("Weather?").unwrap();

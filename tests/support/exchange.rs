@@ -11,7 +11,7 @@ use super::VirtualTime;
 
 /// What a server answers to one request.
 #[derive(Debug, Default)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     head: Option<ResponseHead>,
     steps: VecDeque<Step>,
 }
@@ -27,53 +27,53 @@ enum Step {
 
 impl Exchange {
     /// An answer with this status and content type.
-    pub fn new(status: u16, content_type: &str) -> Self {
+    pub(crate) fn new(status: u16, content_type: &str) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         Self { head: Some(ResponseHead { status, headers }), steps: VecDeque::new() }
     }
 
     /// A stream of events.
-    pub fn stream() -> Self {
+    pub(crate) fn stream() -> Self {
         Self::new(200, "text/event-stream")
     }
 
     /// No connection.
-    pub fn unreachable() -> Self {
+    pub(crate) fn unreachable() -> Self {
         Self::default()
     }
 
     /// Adds a header.
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.head.as_mut().unwrap().headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Sends bytes as one chunk.
-    pub fn chunk(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn chunk(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.steps.push_back(Step::Chunk(bytes.into()));
         self
     }
 
     /// Sends nothing for a while; as a first step, not even a head.
-    pub fn wait(mut self, milliseconds: u64) -> Self {
+    pub(crate) fn wait(mut self, milliseconds: u64) -> Self {
         self.steps.push_back(Step::Wait(milliseconds));
         self
     }
 
     /// The machine sleeps: the clock jumps, and no timer fires on its way.
-    pub fn jump(mut self, milliseconds: u64) -> Self {
+    pub(crate) fn jump(mut self, milliseconds: u64) -> Self {
         self.steps.push_back(Step::Jump(milliseconds));
         self
     }
 
     /// The connection breaks.
-    pub fn cut(mut self) -> Self {
+    pub(crate) fn cut(mut self) -> Self {
         self.steps.push_back(Step::Cut);
         self
     }
 
     /// Nothing more ever comes, and the connection stays open.
-    pub fn hang(mut self) -> Self {
+    pub(crate) fn hang(mut self) -> Self {
         self.steps.push_back(Step::Hang);
         self
     }
@@ -102,7 +102,7 @@ impl Exchange {
 type OnAbort = Box<dyn FnOnce() + Send>;
 
 /// The rest of an exchange.
-pub struct ScriptedBody {
+pub(crate) struct ScriptedBody {
     steps: VecDeque<Step>,
     time: VirtualTime,
     on_abort: Option<OnAbort>,

@@ -13,7 +13,7 @@ type Spawned = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Virtual time, and the tasks that live in it.
 #[derive(Clone, Default)]
-pub struct VirtualTime {
+pub(crate) struct VirtualTime {
     state: Arc<Mutex<State>>,
 }
 
@@ -29,30 +29,30 @@ struct State {
 const START: u64 = 1_800_000_000_000;
 
 impl VirtualTime {
-    pub fn now(&self) -> Millis {
+    pub(crate) fn now(&self) -> Millis {
         Millis(START + self.state.lock().unwrap().elapsed)
     }
 
-    pub fn sleepers(&self) -> usize {
+    pub(crate) fn sleepers(&self) -> usize {
         self.state.lock().unwrap().sleepers.len()
     }
 
-    pub fn spawn(&self, task: Spawned) {
+    pub(crate) fn spawn(&self, task: Spawned) {
         self.state.lock().unwrap().spawned.push(task);
     }
 
     /// Lets the clock jump without any sleeper noticing, as a machine that was asleep does.
-    pub fn jump(&self, milliseconds: u64) {
+    pub(crate) fn jump(&self, milliseconds: u64) {
         self.state.lock().unwrap().elapsed += milliseconds;
     }
 
-    pub fn sleep(&self, milliseconds: u64) -> Sleep {
+    pub(crate) fn sleep(&self, milliseconds: u64) -> Sleep {
         let mut state = self.state.lock().unwrap();
         state.next += 1;
         Sleep { time: self.clone(), key: (state.elapsed.saturating_add(milliseconds), state.next) }
     }
 
-    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let woken = Arc::new(Woken(AtomicBool::new(true)));
         let waker = Waker::from(woken.clone());
@@ -88,7 +88,7 @@ impl Wake for Woken {
     }
 }
 
-pub struct Sleep {
+pub(crate) struct Sleep {
     time: VirtualTime,
     key: (u64, u64),
 }

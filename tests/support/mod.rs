@@ -15,13 +15,13 @@ use crablet::host::{Host, MaybeSend, Socket};
 use crablet::model::{HttpRequest, ResponseHead};
 use crablet::{Error, ErrorKind, Millis};
 
-pub use exchange::{Exchange, ScriptedBody};
-pub use executor::VirtualTime;
-pub use model::ScriptedModel;
+pub(crate) use exchange::{Exchange, ScriptedBody};
+pub(crate) use executor::VirtualTime;
+pub(crate) use model::ScriptedModel;
 
 /// A host that answers each request with the next exchange of its script, in virtual time.
 #[derive(Clone, Default)]
-pub struct ScriptedHost {
+pub(crate) struct ScriptedHost {
     time: VirtualTime,
     network: Arc<Mutex<Network>>,
 }
@@ -34,43 +34,43 @@ struct Network {
 }
 
 impl ScriptedHost {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Adds the answer to a further request.
-    pub fn then(self, exchange: Exchange) -> Self {
+    pub(crate) fn then(self, exchange: Exchange) -> Self {
         self.network.lock().unwrap().script.push_back(exchange);
         self
     }
 
     /// Runs a future to its end; panics when nothing can happen any more.
-    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.time.block_on(future)
     }
 
     /// Waits in virtual time.
-    pub async fn pause(&self, milliseconds: u64) {
+    pub(crate) async fn pause(&self, milliseconds: u64) {
         self.time.sleep(milliseconds).await;
     }
 
     /// A model that answers from a script in this host's time.
-    pub fn model(&self) -> ScriptedModel {
+    pub(crate) fn model(&self) -> ScriptedModel {
         ScriptedModel::new(self.time.clone())
     }
 
     /// How many sleeps are pending.
-    pub fn sleepers(&self) -> usize {
+    pub(crate) fn sleepers(&self) -> usize {
         self.time.sleepers()
     }
 
     /// The requests so far.
-    pub fn requests(&self) -> Vec<HttpRequest> {
+    pub(crate) fn requests(&self) -> Vec<HttpRequest> {
         self.network.lock().unwrap().requests.clone()
     }
 
     /// How many requests were closed by this side before their answer was complete.
-    pub fn aborted(&self) -> usize {
+    pub(crate) fn aborted(&self) -> usize {
         self.network.lock().unwrap().aborted
     }
 }
@@ -118,7 +118,7 @@ impl Host for ScriptedHost {
 }
 
 /// A socket that cannot be made.
-pub enum NoSocket {}
+pub(crate) enum NoSocket {}
 
 impl Socket for NoSocket {
     fn protocol(&self) -> &str {

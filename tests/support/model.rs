@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use crablet::Error;
 use crablet::host::{BoxStream, CancelToken, FunctionModel};
-use crablet::model::{Access, Model, ModelEvent, ModelRequest, StopReason};
+use crablet::model::{Model, ModelEvent, ModelRequest, StopReason};
 use futures_util::{FutureExt, StreamExt, stream};
 
 use super::VirtualTime;
 
 /// Answers each call with the next answer of its script.
 #[derive(Clone, Default)]
-pub struct ScriptedModel {
+pub(crate) struct ScriptedModel {
     state: Arc<Mutex<State>>,
     time: VirtualTime,
 }
@@ -32,24 +32,24 @@ enum Step {
 
 impl ScriptedModel {
     /// A model in this host's time.
-    pub fn new(time: VirtualTime) -> Self {
+    pub(crate) fn new(time: VirtualTime) -> Self {
         Self { time, ..Self::default() }
     }
 
     /// What an agent calls it by.
-    pub fn model() -> Model {
-        Model { provider: "test".into(), id: "scripted".into(), access: Access::Function("script".into()) }
+    pub(crate) fn model() -> Model {
+        Model::function("script")
     }
 
     /// Answers with text and stops.
-    pub fn text(self, text: &str) -> Self {
+    pub(crate) fn text(self, text: &str) -> Self {
         let mut steps = text_block(0, text);
         steps.push(stop(StopReason::Stop));
         self.answer(steps)
     }
 
     /// Answers with tool calls: id, name, arguments.
-    pub fn calls(self, calls: &[(&str, &str, &str)]) -> Self {
+    pub(crate) fn calls(self, calls: &[(&str, &str, &str)]) -> Self {
         let mut steps = Vec::new();
         for (block, (id, name, arguments)) in (0..).zip(calls) {
             steps.push(event(ModelEvent::ToolInputStart { block, id: (*id).to_owned(), name: (*name).to_owned() }));
@@ -61,7 +61,7 @@ impl ScriptedModel {
     }
 
     /// Begins to answer with text and then hangs.
-    pub fn hangs_after(self, text: &str) -> Self {
+    pub(crate) fn hangs_after(self, text: &str) -> Self {
         let mut steps = text_block(0, text);
         steps.pop();
         steps.push(Step::Hang);
@@ -69,7 +69,7 @@ impl ScriptedModel {
     }
 
     /// Answers each word as an event of its own, this many milliseconds apart.
-    pub fn words(self, text: &str, apart: u64) -> Self {
+    pub(crate) fn words(self, text: &str, apart: u64) -> Self {
         let mut steps = vec![event(ModelEvent::TextStart { block: 0 })];
         for word in text.split_inclusive(' ') {
             steps.push(Step::Wait(apart));
@@ -81,25 +81,25 @@ impl ScriptedModel {
     }
 
     /// Begins to answer with text and then fails.
-    pub fn fails_after(self, text: &str, error: Error) -> Self {
+    pub(crate) fn fails_after(self, text: &str, error: Error) -> Self {
         let mut steps = text_block(0, text);
         steps.push(Step::Event(Err(error)));
         self.answer(steps)
     }
 
     /// Ends after this text, without saying that it stops.
-    pub fn breaks_off_after(self, text: &str) -> Self {
+    pub(crate) fn breaks_off_after(self, text: &str) -> Self {
         let steps = text_block(0, text);
         self.answer(steps)
     }
 
     /// The requests so far.
-    pub fn requests(&self) -> Vec<Arc<ModelRequest>> {
+    pub(crate) fn requests(&self) -> Vec<Arc<ModelRequest>> {
         self.state.lock().unwrap().requests.clone()
     }
 
     /// Whether the call of this number was cancelled.
-    pub fn is_cancelled(&self, call: usize) -> bool {
+    pub(crate) fn is_cancelled(&self, call: usize) -> bool {
         self.state.lock().unwrap().cancelled[call].is_cancelled()
     }
 
