@@ -7,6 +7,7 @@ mod support;
 
 mod aborting;
 mod models;
+mod restoring;
 mod storing;
 mod tools;
 

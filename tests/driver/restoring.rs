@@ -1,0 +1,89 @@
+//! Conversations that are saved, and taken up by another runner.
+
+use std::sync::{Arc, Mutex};
+
+use crablet::ErrorKind;
+use crablet::agent::Status;
+use serde_json::Value;
+
+use super::support::ScriptedHost;
+use super::{definition, events, runner, types};
+
+#[test]
+fn a_conversation_goes_on_in_another_process() {
+    let host = ScriptedHost::new();
+    let first = runner(&host, &host.model().text("first")).conversation().unwrap();
+    host.block_on(first.send("one").unwrap().answer()).unwrap();
+    let model = host.model().text("second");
+    let second = runner(&host, &model).restore(&first.snapshot()).unwrap();
+    assert!(second.resume().is_none(), "nothing was open");
+    host.block_on(second.send("two").unwrap().answer()).unwrap();
+    assert_eq!(model.requests()[0].messages.len(), 3);
+}
+
+#[test]
+fn a_run_that_was_cut_off_in_the_middle_of_an_answer_is_taken_up() {
+    let host = ScriptedHost::new();
+    let conversation = runner(&host, &host.model().hangs_after("Hello wor")).conversation().unwrap();
+    let mut run = conversation.send("greet").unwrap();
+    host.block_on(async {
+        run.next().await.unwrap();
+        run.next().await.unwrap();
+    });
+    let snapshot = conversation.snapshot();
+
+    let restored = runner(&host, &host.model().text("Hello world")).restore(&snapshot).unwrap();
+    assert_eq!(restored.status(), Status::Running);
+    let events = host.block_on(events(restored.resume().unwrap()));
+    assert!(types(&events).starts_with("run-start step-retry"), "{}", types(&events));
+    assert_eq!(events.last().unwrap()["text"], "Hello world");
+}
+
+#[test]
+fn a_tool_that_had_started_is_not_run_again() {
+    let host = ScriptedHost::new();
+    let saved = Arc::new(Mutex::new(String::new()));
+    let ran = Arc::new(Mutex::new(0));
+    let saving = saved.clone();
+    let pay = |ran: Arc<Mutex<u32>>, hangs: bool| {
+        move |_: Value, _| {
+            *ran.lock().unwrap() += 1;
+            async move { if hangs { std::future::pending().await } else { "paid" } }
+        }
+    };
+    let first = runner(&host, &host.model().calls(&[("c1", "pay", "{}")]))
+        .tool(definition("pay"), pay(ran.clone(), true))
+        .store(move |snapshot: String| {
+            *saving.lock().unwrap() = snapshot;
+            async { Ok(()) }
+        });
+    let conversation = first.conversation().unwrap();
+    let mut run = conversation.send("pay").unwrap();
+    host.block_on(async {
+        while *ran.lock().unwrap() == 0 {
+            tokio::select! {
+                biased;
+                batch = run.next() => { batch.unwrap(); }
+                () = host.pause(1) => {}
+            }
+        }
+    });
+    let snapshot = saved.lock().unwrap().clone();
+
+    let model = host.model().text("It may have been paid.");
+    let second =
+        runner(&host, &model).tool(definition("pay"), pay(ran.clone(), false)).store(|_: String| async { Ok(()) });
+    let restored = second.restore(&snapshot).unwrap();
+    let events = host.block_on(events(restored.resume().unwrap()));
+    let result = events.iter().find(|event| event["type"] == "tool-result").unwrap();
+    assert_eq!(result["isError"], true);
+    assert_eq!(*ran.lock().unwrap(), 1, "run once in both lives together");
+}
+
+#[test]
+fn a_text_that_is_no_snapshot_is_refused_with_a_reason() {
+    let host = ScriptedHost::new();
+    let error = runner(&host, &host.model()).restore("{}").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.message().contains("snapshot"), "{error}");
+}
