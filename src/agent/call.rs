@@ -82,7 +82,7 @@ impl Call {
 
     /// Begins the preparation.
     pub(super) fn prepare(&mut self, context: &mut Context<'_>) {
-        match prepare::prepare(&context.conversation.tools, &self.call) {
+        match prepare::prepare(&mut context.conversation.tools, &self.call) {
             Ok((tool, input)) => {
                 self.tool = Some(tool.clone());
                 self.validate(context, &tool, input, AfterValidation::Hook);
@@ -107,8 +107,7 @@ impl Call {
                 self.after_validation(context, &tool, input, then);
             }
             Err(reason) => {
-                let reason = format!("The arguments of {} do not fit and it was not run: {reason}", tool.name);
-                self.refuse(context, reason);
+                self.refuse(context, prepare::unfit(&tool, &reason));
             }
         }
         Ok(())
@@ -353,10 +352,12 @@ impl Call {
     ) {
         match reply {
             Ok(HookReply::Continue) => self.after_validation(context, tool, input, AfterValidation::Approval),
-            Ok(HookReply::ChangeInput(changed)) => match prepare::check(tool, &changed) {
-                Ok(input) => self.validate(context, tool, input, AfterValidation::Approval),
-                Err(reason) => self.refuse(context, reason),
-            },
+            Ok(HookReply::ChangeInput(changed)) => {
+                match prepare::check(&mut context.conversation.tools, tool, &changed) {
+                    Ok(input) => self.validate(context, tool, input, AfterValidation::Approval),
+                    Err(reason) => self.refuse(context, reason),
+                }
+            }
             Ok(HookReply::Deny(reason)) => self.refuse(context, reason),
             Ok(HookReply::Ask) => self.ask_approval(context, tool, input),
             Ok(HookReply::ChangeResult(_)) => {
@@ -424,6 +425,8 @@ impl Call {
     }
 
     fn finish(&mut self, context: &mut Context<'_>, output: ToolOutput, was_run: bool) {
+        context.clear_timer(&Purpose::Tool(self.call.call_id.clone()));
+        context.clear_timer(&Purpose::Hook(self.call.call_id.clone()));
         let terminate = output.terminate;
         let result = Arc::new(self.result(output));
         context.emit(EventKind::ToolResult(result.clone()));

@@ -8,35 +8,39 @@ use crate::json::{Object, RawJson};
 use crate::model::{ToolCall, ToolInput};
 
 /// The tool and the input to go on with, or what is wrong, for the model to read.
-pub(super) fn prepare(tools: &ToolSet, call: &ToolCall) -> Result<(Arc<ToolDefinition>, RawJson), String> {
-    let Some(tool) = tools.find(&call.tool_name) else {
+pub(super) fn prepare(tools: &mut ToolSet, call: &ToolCall) -> Result<(Arc<ToolDefinition>, RawJson), String> {
+    let Some(tool) = tools.find(&call.tool_name).cloned() else {
         return Err(unknown_tool(tools, &call.tool_name));
     };
-    let input = match &call.input {
-        ToolInput::Json(input) => check(tool, input)?,
-        ToolInput::Malformed { reason, .. } => {
-            return Err(format!(
-                "The arguments of {} could not be read and it was not run: {reason}. Call it again with one complete \
-                 JSON object.",
-                tool.name
-            ));
-        }
-    };
-    Ok((tool.clone(), input))
+    match &call.input {
+        ToolInput::Json(input) => check(tools, &tool, input).map(|input| (tool, input)),
+        ToolInput::Malformed { reason, .. } => Err(unfit(&tool, reason)),
+    }
 }
 
-/// The input that fits the tool's JSON Schema, or what is wrong with it.
-pub(super) fn check(tool: &ToolDefinition, input: &RawJson) -> Result<RawJson, String> {
-    // Some models write `null` for a call without arguments.
-    let empty = if input.as_str() == "null" { RawJson::parse("{}").ok() } else { None };
-    let input = empty.unwrap_or_else(|| input.clone());
+/// The input that fits the tool's JSON Schema, repaired where models often slip, or what is wrong with it.
+pub(super) fn check(tools: &mut ToolSet, tool: &ToolDefinition, input: &RawJson) -> Result<RawJson, String> {
+    let repaired = match tools.schema(tool) {
+        Some(schema) => schema.check(input).map_err(|reason| unfit(tool, &reason))?,
+        None => None,
+    };
+    let mut input = repaired.unwrap_or_else(|| input.clone());
+    if input.as_str() == "null"
+        && let Ok(empty) = RawJson::parse("{}")
+    {
+        // Some models write `null` for a call without arguments.
+        input = empty;
+    }
+    // A schema may forget to say so, but a call's arguments are an object on every wire.
     if Object::parse(input.as_str()).is_err() {
-        return Err(format!(
-            "The arguments of {} must be one JSON object and it was not run. Call it again with an object.",
-            tool.name
-        ));
+        return Err(unfit(tool, "they must be one JSON object"));
     }
     Ok(input)
+}
+
+/// What the model reads of arguments that do not fit.
+pub(super) fn unfit(tool: &ToolDefinition, reason: &str) -> String {
+    format!("{} was not run, because its arguments do not fit: {reason}", tool.name)
 }
 
 fn unknown_tool(tools: &ToolSet, name: &str) -> String {

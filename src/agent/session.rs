@@ -95,10 +95,12 @@ impl Session {
             }
             Input::CheckpointSaved { seq } => self.saved(now, seq)?,
             Input::CheckpointFailed { seq, error } => {
-                if seq > conversation.checkpoints.asked || conversation.is_saved(seq) {
+                if seq > conversation.checkpoints.asked {
                     return Err(InputError::Unexpected);
                 }
-                if let Some(run) = &mut self.run {
+                if let Some(run) = &mut self.run
+                    && !conversation.is_saved(seq)
+                {
                     run.saving_failed(conversation, now, error);
                 }
             }
@@ -176,8 +178,12 @@ impl Session {
 
     fn saved(&mut self, now: Millis, seq: u64) -> Result<(), InputError> {
         let checkpoints = &mut self.conversation.checkpoints;
-        if seq > checkpoints.asked || seq <= checkpoints.saved {
+        if seq > checkpoints.asked {
             return Err(InputError::Unexpected);
+        }
+        if seq <= checkpoints.saved {
+            // A later one was saved first and covers it.
+            return Ok(());
         }
         checkpoints.saved = seq;
         if let Some(run) = &mut self.run {
