@@ -180,6 +180,31 @@ async function httpServer({ check, playground }) {
       assert.match(await playground.ask("Get the sum of 19 and 23"), /42/);
     });
 
+    await check("a picture that a tool returns is shown", async () => {
+      await playground.ask("Get the tiny image");
+      await page.locator(".tool-card summary").last().click();
+      const picture = page.locator(".tool-card img").last();
+      await picture.waitFor();
+      assert.ok(await picture.evaluate((image) => image.decode().then(() => image.naturalWidth > 0)));
+    });
+
+    await check("a person can be asked before each tool call, and allow or deny it", async () => {
+      const ask = page.getByLabel("Ask me before each tool call");
+      await ask.check();
+      const word = random();
+      await playground.send(`Echo "${word}" please`);
+      await page.getByRole("button", { name: "Deny" }).click();
+      assert.doesNotMatch(await playground.answered(), new RegExp(`Echo: ${word}`));
+      assert.deepEqual(
+        (await playground.toolCards()).map((card) => card.status),
+        ["error"],
+      );
+      await playground.send(`Echo "${word}" again`);
+      await page.getByRole("button", { name: "Allow" }).click();
+      assert.match(await playground.answered(), new RegExp(`Echo: ${word}`));
+      await ask.uncheck();
+    });
+
     await check("abort in the middle of a tool ends it at once, and the next prompt works", async () => {
       await playground.send("Trigger the long running operation");
       await page.locator('.tool-card[data-status="running"]').waitFor();

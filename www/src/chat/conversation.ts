@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { Agent, CrabletError, type AgentEvent, type Run, type Session, type SessionSnapshot } from "crablet";
 import { modelOf, problemsOf } from "../connection/providers";
 import { configuredServers, connectionsAsked, infoOf } from "../connection/servers";
-import { modelSettings, serverSettings } from "../connection/settings";
+import { asksBeforeTools, modelSettings, serverSettings } from "../connection/settings";
 import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
 import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Transcript } from "./transcript";
 
@@ -53,6 +53,11 @@ export function retry(): void {
 /** Stops the run that is working. */
 export function abort(): void {
   run?.abort();
+}
+
+/** Answers whether a call that waits for a person may run. */
+export function decide(callId: string, allow: boolean): void {
+  run?.approve(callId, allow, allow ? undefined : "The user did not allow it.");
 }
 
 /** Forgets the conversation and begins a new one. */
@@ -128,6 +133,7 @@ async function agentForSettings(): Promise<{ readonly settings: string; readonly
         model: modelOf(modelSettings.value),
         instructions: INSTRUCTIONS,
         mcpServers: configuredServers(),
+        beforeToolCall: () => (asksBeforeTools.value ? { action: "ask" } : undefined),
       }),
     };
     saved = save();

@@ -1,11 +1,14 @@
 // One tool call: its name, its arguments as the model writes them, its state, and what it returned.
-import { AlertIcon, CheckIcon, ChevronIcon, StopIcon } from "../ui/icons";
+import { AlertIcon, CheckIcon, ChevronIcon, PersonIcon, StopIcon } from "../ui/icons";
 import { Scrollable } from "../ui/scrollable";
-import { describeOutput, oneLine } from "./tool-output";
+import { decide } from "./conversation";
+import { oneLine, printed, textOf } from "./tool-output";
+import { ToolResult } from "./tool-result";
 import type { ToolItem, ToolStatus } from "./transcript";
 
 const STATUS_WORDS: Readonly<Record<ToolStatus, string>> = {
   writing: "the model writes the call",
+  asking: "waits for you",
   waiting: "about to run",
   running: "running",
   ok: "done",
@@ -14,37 +17,60 @@ const STATUS_WORDS: Readonly<Record<ToolStatus, string>> = {
 };
 
 export function ToolCard({ tool }: { readonly tool: ToolItem }) {
-  const output = tool.output === undefined ? "" : describeOutput(tool.output);
   const isOver = tool.endedAt !== undefined;
   return (
-    <details
-      class="tool-card"
-      data-status={tool.status}
-      data-tool={tool.name}
-      data-started={tool.startedAt}
-      data-ended={tool.endedAt}
-    >
-      <summary>
-        <StatusMark status={tool.status} />
-        <span class="tool-name">{tool.name}</span>
-        {tool.server && <span class="tool-server">{tool.server}</span>}
-        <span class="tool-preview">{tool.status === "error" ? oneLine(output) : oneLine(tool.input)}</span>
-        <span class="tool-status">{duration(tool) ?? STATUS_WORDS[tool.status]}</span>
-        <ChevronIcon />
-      </summary>
-      <div class="tool-body">
-        <h3>Arguments</h3>
-        <Scrollable>{tool.input || "{}"}</Scrollable>
-        {tool.progress !== undefined && !isOver && (
-          <>
-            <h3>Progress</h3>
-            <Scrollable>{describeOutput(tool.progress)}</Scrollable>
-          </>
-        )}
-        <h3>{tool.status === "error" ? "Error" : "Result"}</h3>
-        <Scrollable class="tool-output">{tool.output === undefined ? STATUS_WORDS[tool.status] : output}</Scrollable>
-      </div>
-    </details>
+    <>
+      <details
+        class="tool-card"
+        data-status={tool.status}
+        data-tool={tool.name}
+        data-started={tool.startedAt}
+        data-ended={tool.endedAt}
+      >
+        <summary>
+          <StatusMark status={tool.status} />
+          <span class="tool-name">{tool.name}</span>
+          {tool.server && <span class="tool-server">{tool.server}</span>}
+          <span class="tool-preview">{oneLine(tool.status === "error" ? textOf(tool.content) : tool.input)}</span>
+          <span class="tool-status">{duration(tool) ?? STATUS_WORDS[tool.status]}</span>
+          <ChevronIcon />
+        </summary>
+        <div class="tool-body">
+          <h3>Arguments</h3>
+          <Scrollable>{tool.input || "{}"}</Scrollable>
+          {tool.progress !== undefined && !isOver && (
+            <>
+              <h3>Progress</h3>
+              <Scrollable>{printed(tool.progress)}</Scrollable>
+            </>
+          )}
+          <h3>{tool.status === "error" ? "Error" : "Result"}</h3>
+          {isOver && tool.status !== "stopped" ? (
+            <ToolResult tool={tool} />
+          ) : (
+            <p class="help">{STATUS_WORDS[tool.status]}</p>
+          )}
+        </div>
+      </details>
+      {tool.status === "asking" && <Question tool={tool} />}
+    </>
+  );
+}
+
+/** Asks the person whether the call may run. */
+function Question({ tool }: { readonly tool: ToolItem }) {
+  return (
+    <div class="question" role="alert">
+      <p>
+        May <code>{tool.name}</code> run with these arguments?
+      </p>
+      <button type="button" class="button" onClick={() => decide(tool.callId, true)}>
+        Allow
+      </button>
+      <button type="button" class="quiet-button" onClick={() => decide(tool.callId, false)}>
+        Deny
+      </button>
+    </div>
   );
 }
 
@@ -56,6 +82,8 @@ function StatusMark({ status }: { readonly status: ToolStatus }) {
       <AlertIcon />
     ) : status === "stopped" ? (
       <StopIcon />
+    ) : status === "asking" ? (
+      <PersonIcon />
     ) : (
       <i class="spinner" />
     );

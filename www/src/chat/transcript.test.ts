@@ -74,7 +74,7 @@ describe("tool calls", () => {
     ]);
     expect(find(transcript, "tool")).toMatchObject({
       status: "ok",
-      output: [{ type: "text", text: "text" }],
+      content: [{ type: "text", text: "text" }],
       startedAt: 60,
       endedAt: 70,
     });
@@ -86,6 +86,22 @@ describe("tool calls", () => {
 
   test("what runs when the run ends was stopped", () => {
     expect(find(afterEvents([...CALL, { type: "run-end" }]), "tool")).toMatchObject({ status: "stopped" });
+  });
+});
+
+describe("approvals", () => {
+  const asked = [
+    ...CALL.slice(0, 6),
+    { type: "approval-request", callId: "c1", toolName: "read", input: { path: "b" } },
+  ];
+
+  test("a call that waits for a person shows the input that would run", () => {
+    expect(find(afterEvents(asked), "tool")).toMatchObject({ status: "asking", input: '{\n  "path": "b"\n}' });
+  });
+
+  test("after the answer it waits for its turn", () => {
+    const transcript = afterEvents([...asked, { type: "approval-response", callId: "c1", allowed: true }]);
+    expect(find(transcript, "tool")?.status).toBe("waiting");
   });
 });
 
@@ -183,7 +199,7 @@ test("a saved conversation shows what it showed before", () => {
   expect(withMessages(EMPTY, messages).items).toMatchObject([
     { kind: "user", text: "read a" },
     { kind: "reasoning", text: "hm", open: false },
-    { kind: "tool", status: "ok", output: [{ text: "A" }] },
+    { kind: "tool", status: "ok", content: [{ text: "A" }] },
     { kind: "tool", status: "error", input: "{" },
     { kind: "user", text: "faster", steer: "delivered" },
     { kind: "text", text: "A it is" },

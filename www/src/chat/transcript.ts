@@ -1,8 +1,8 @@
 // What the conversation looks like: a pure function from the agent's events to the items that are shown.
-import type { AgentEvent, ErrorInfo, Message } from "crablet";
+import type { AgentEvent, ErrorInfo, FilePart, Message, TextPart } from "crablet";
 
-/** A tool call's way through its life. `writing`: the model still streams its arguments. */
-export type ToolStatus = "writing" | "waiting" | "running" | "ok" | "error" | "stopped";
+/** A tool call's way through its life. `writing`: the model still streams its arguments; `asking`: a person decides whether it runs. */
+export type ToolStatus = "writing" | "asking" | "waiting" | "running" | "ok" | "error" | "stopped";
 
 export interface UserItem {
   readonly kind: "user";
@@ -30,7 +30,9 @@ export interface ToolItem {
   readonly status: ToolStatus;
   readonly progress: unknown;
   /** What the model reads of the result. */
-  readonly output: unknown;
+  readonly content: readonly (TextPart | FilePart)[];
+  /** What the tool returned as a value, where it did. */
+  readonly value: unknown;
   /** Milliseconds of `performance.now()`. */
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
@@ -104,11 +106,12 @@ function withMessage(transcript: Transcript, message: Message): Transcript {
       }, transcript);
     case "tool":
       return message.content.reduce(
-        (before, { callId, isError, content }) =>
+        (before, { callId, isError, content, output }) =>
           changeTool(before, { ...SAVED, callId }, (tool) => ({
             ...tool,
             status: isError ? "error" : "ok",
-            output: content,
+            content,
+            value: output,
             endedAt: 0,
           })),
         transcript,
@@ -151,6 +154,10 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
       }
       return changeTool(transcript, event, (tool) => ({ ...tool, input, server: event.server, status: "waiting" }));
     }
+    case "approval-request":
+      return changeTool(transcript, event, (tool) => ({ ...tool, input: printInput(event.input), status: "asking" }));
+    case "approval-response":
+      return changeTool(transcript, event, (tool) => ({ ...tool, status: "waiting" }));
     case "tool-start":
       return changeTool(transcript, event, (tool) => ({ ...tool, status: "running", startedAt: now }));
     case "tool-progress":
@@ -159,7 +166,8 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
       return changeTool(transcript, event, (tool) => ({
         ...tool,
         status: event.isError ? "error" : "ok",
-        output: event.content,
+        content: event.content,
+        value: event.output,
         endedAt: now,
       }));
     case "step-retry": {
@@ -250,7 +258,8 @@ function newTool(event: { runId: string }, callId: string, name: string, input: 
     input,
     status,
     progress: undefined,
-    output: undefined,
+    content: [],
+    value: undefined,
     startedAt: undefined,
     endedAt: undefined,
   };

@@ -5,7 +5,7 @@ import { Field } from "../ui/field";
 import { AlertIcon, CheckIcon, ChevronIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
 import { DEFAULT_SHIM_URL, problemOf, type ServerSettings } from "./server-settings";
 import { addServer, connect, removeServer, serverStates, type ServerState } from "./servers";
-import { serverSettings } from "./settings";
+import { asksBeforeTools, serverSettings } from "./settings";
 
 export function ServerList() {
   const isAdding = useSignal(false);
@@ -28,6 +28,16 @@ export function ServerList() {
         ))}
       </ul>
       {isAdding.value && <ServerForm onClose={() => (isAdding.value = false)} />}
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={asksBeforeTools.value}
+          onChange={(event) => {
+            asksBeforeTools.value = event.currentTarget.checked;
+          }}
+        />
+        <span>Ask me before each tool call</span>
+      </label>
     </section>
   );
 }

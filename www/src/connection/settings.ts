@@ -19,6 +19,9 @@ export const modelSettings = signal<ModelSettings>(
 );
 export const serverSettings = signal<readonly ServerSettings[]>(kept?.servers ?? []);
 
+/** Whether a person is asked before each tool call. */
+export const asksBeforeTools = signal(false);
+
 /** Whether the demo's scripted model answers. */
 export const isScripted = computed(
   () => demo.value?.scripted === true && modelSettings.value.baseUrl === demo.value.model.baseUrl,

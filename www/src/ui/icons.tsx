@@ -73,6 +73,12 @@ export const ThemeIcon = () => (
     <path d="M10 3.500v13a6.5 6.5 0 0 0 0-13Z" fill="currentColor" stroke="none" />
   </Icon>
 );
+export const PersonIcon = () => (
+  <Icon>
+    <circle cx="10" cy="7" r="3" />
+    <path d="M4.5 16.5a5.5 5.5 0 0 1 11 0" />
+  </Icon>
+);
 export const PlugIcon = () => (
   <Icon>
     <path d="M7 3v4M13 3v4M5 7h10v2.500a5 5 0 0 1-10 0V7ZM10 14.500V17" />

@@ -1,0 +1,65 @@
+// What a tool returned: text, pictures, sound, and tables of structured values.
+import type { FilePart } from "crablet";
+import { Scrollable } from "../ui/scrollable";
+import { tableOf, textOf, type TableData } from "./tool-output";
+import type { ToolItem } from "./transcript";
+
+/** The kinds of picture that can do nothing but be looked at. */
+const PICTURE = /^image\/(?:png|jpeg|gif|webp|avif)$/;
+
+export function ToolResult({ tool }: { readonly tool: ToolItem }) {
+  const text = textOf(tool.content);
+  const table = tableOf(tool.value);
+  const files = tool.content.filter((part): part is FilePart => part.type !== "text");
+  return (
+    <>
+      {table && <Table table={table} />}
+      {text !== "" && <Scrollable class="tool-output">{text}</Scrollable>}
+      {files.map((file) => (
+        <File key={file} file={file} />
+      ))}
+      {tool.content.length === 0 && <p class="help">Nothing was returned.</p>}
+    </>
+  );
+}
+
+function Table({ table }: { readonly table: TableData }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by those who have no pointer
+    <section class="table-scroll tool-table" tabIndex={0} aria-label="Result as a table">
+      <table>
+        <thead>
+          <tr>
+            {table.columns.map((column) => (
+              <th key={column}>{column}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row) => (
+            <tr key={row}>
+              {row.map((cell, column) => (
+                <td key={table.columns[column]}>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** Only what came with the result is shown: an address is named, never loaded. */
+function File({ file }: { readonly file: FilePart }) {
+  const source = file.data === undefined ? undefined : `data:${file.mediaType};base64,${file.data}`;
+  if (source && PICTURE.test(file.mediaType)) return <img src={source} alt={file.name ?? "What the tool returned"} />;
+  if (source && file.mediaType.startsWith("audio/")) {
+    // biome-ignore lint/a11y/useMediaCaption: a tool's sound comes without captions
+    return <audio controls src={source} />;
+  }
+  return (
+    <p class="help">
+      {file.name ?? "A file"} ({file.mediaType}){file.url && `: ${file.url}`}
+    </p>
+  );
+}
