@@ -101,7 +101,7 @@ function withMessage(transcript: Transcript, message: Message): Transcript {
           return append(before, (id) => ({ kind: part.type, id, text: part.text, open: false }));
         }
         if (part.type !== "tool-call") return before;
-        const input = part.inputText ?? printInput(part.input);
+        const input = part.inputText ?? printJson(part.input);
         return append(before, () => newTool(SAVED, part.callId, part.toolName, input, "stopped"));
       }, transcript);
     case "tool":
@@ -145,7 +145,7 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
     case "tool-input-delta":
       return changeTool(transcript, event, (tool) => ({ ...tool, input: tool.input + event.delta }));
     case "tool-call": {
-      const input = printInput(event.input);
+      const input = printJson(event.input);
       if (!transcript.items.some((item) => item.id === toolId(event, event.callId))) {
         return append(transcript, () => ({
           ...newTool(event, event.callId, event.toolName, input, "waiting"),
@@ -155,7 +155,7 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
       return changeTool(transcript, event, (tool) => ({ ...tool, input, server: event.server, status: "waiting" }));
     }
     case "approval-request":
-      return changeTool(transcript, event, (tool) => ({ ...tool, input: printInput(event.input), status: "asking" }));
+      return changeTool(transcript, event, (tool) => ({ ...tool, input: printJson(event.input), status: "asking" }));
     case "approval-response":
       return changeTool(transcript, event, (tool) => ({ ...tool, status: "waiting" }));
     case "tool-start":
@@ -166,7 +166,7 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
       return changeTool(transcript, event, (tool) => ({
         ...tool,
         status: event.isError ? "error" : "ok",
-        content: event.content,
+        content: event.content ?? [{ type: "text", text: printJson(event.output ?? "") }],
         value: event.output,
         endedAt: now,
       }));
@@ -277,8 +277,8 @@ function toolId(event: { runId: string }, callId: string): string {
   return `${event.runId}/call/${callId}`;
 }
 
-function printInput(input: unknown): string {
-  return typeof input === "string" ? input : JSON.stringify(input, undefined, 2);
+function printJson(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
 }
 
 function retryWords(attempt: number, delayMs: number): string {
