@@ -81,8 +81,14 @@ describe("tool calls", () => {
   });
 
   test("a result that is a value is shown as its text, and kept as a value", () => {
-    const transcript = afterEvents([...CALL, { type: "tool-result", callId: "c1", output: { rows: 2 }, isError: false }]);
-    expect(find(transcript, "tool")).toMatchObject({ content: [{ type: "text", text: '{\n  "rows": 2\n}' }], value: { rows: 2 } });
+    const transcript = afterEvents([
+      ...CALL,
+      { type: "tool-result", callId: "c1", output: { rows: 2 }, isError: false },
+    ]);
+    expect(find(transcript, "tool")).toMatchObject({
+      content: [{ type: "text", text: '{\n  "rows": 2\n}' }],
+      value: { rows: 2 },
+    });
   });
 
   test("a call without streamed arguments is shown too", () => {
