@@ -2,9 +2,10 @@
 import { computed, signal } from "@preact/signals";
 import { Agent, CrabletError, type AgentEvent, type Run, type Session, type SessionSnapshot } from "crablet";
 import { modelOf, problemsOf } from "../connection/providers";
-import { configuredServers, connectionsAsked, infoOf } from "../connection/servers";
+import { configuredServers, connectionsAsked } from "../connection/servers";
 import { asksBeforeTools, modelSettings, serverSettings } from "../connection/settings";
 import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
+import { infoOf } from "../ui/error-words";
 import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Transcript } from "./transcript";
 
 const INSTRUCTIONS =

@@ -1,8 +1,8 @@
 // What went wrong, in plain words, where the answer would have been.
 import type { ErrorInfo } from "crablet";
+import { wordsFor } from "../ui/error-words";
 import { AlertIcon, RetryIcon } from "../ui/icons";
 import { retry } from "./conversation";
-import { wordsFor } from "./error-words";
 import type { NoticeItem } from "./transcript";
 
 export function ErrorCard({ error }: { readonly error: ErrorInfo }) {

@@ -1,7 +1,7 @@
 // Which model answers: provider, name, key, address.
 import { Field } from "../ui/field";
 import { PROVIDERS, problemsOf, providerOf } from "./providers";
-import { changeModel, isScripted, keepForSession, modelSettings } from "./settings";
+import { changeModel, chooseProvider, isScripted, keepForSession, modelSettings } from "./settings";
 
 export function ModelForm() {
   const settings = modelSettings.value;
@@ -19,14 +19,14 @@ export function ModelForm() {
       <h3 id="provider-heading">Provider</h3>
       <fieldset class="segments">
         <legend class="visually-hidden">Provider</legend>
-        {PROVIDERS.map(({ id, label, models }) => (
+        {PROVIDERS.map(({ id, label }) => (
           <label key={id}>
             <input
               type="radio"
               name="provider"
               value={id}
               checked={id === settings.provider}
-              onChange={() => changeModel({ provider: id, model: models[0] ?? "", apiKey: "", baseUrl: "" })}
+              onChange={() => chooseProvider(id)}
             />
             <span>{label}</span>
           </label>

@@ -30,7 +30,7 @@ export const PROVIDERS: readonly Provider[] = [
     needsBaseUrl: false,
     keyHint: "sk-ant-…",
     baseUrlHint: "https://api.anthropic.com",
-    models: ["claude-sonnet-5", "claude-opus-5", "claude-haiku-5"],
+    models: ["claude-sonnet-5", "claude-opus-4-5", "claude-haiku-4-5"],
     note: "The browser talks to Anthropic directly. Use a key of your own, with a spending limit.",
   },
   {
@@ -40,7 +40,7 @@ export const PROVIDERS: readonly Provider[] = [
     needsBaseUrl: false,
     keyHint: "sk-…",
     baseUrlHint: "https://api.openai.com/v1",
-    models: ["gpt-5.5", "gpt-5.5-mini"],
+    models: ["gpt-5", "gpt-5-mini"],
     note: "The browser talks to OpenAI directly. Use a key of your own, with a spending limit.",
   },
   {

@@ -1,6 +1,6 @@
 // The MCP servers, their state and their tools, and the form that adds one.
 import { useSignal } from "@preact/signals";
-import { wordsFor } from "../chat/error-words";
+import { wordsFor } from "../ui/error-words";
 import { Field } from "../ui/field";
 import { AlertIcon, CheckIcon, ChevronIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
 import { DEFAULT_SHIM_URL, problemOf, type ServerSettings } from "./server-settings";

@@ -1,6 +1,7 @@
 // The MCP servers of the page: each with its state and the tools it offers.
 import { signal } from "@preact/signals";
-import { CrabletError, type ErrorInfo, type McpServer } from "crablet";
+import type { ErrorInfo, McpServer } from "crablet";
+import { infoOf } from "../ui/error-words";
 import { listTools, type ToolInfo } from "./list-tools";
 import { serverOf, type ServerSettings } from "./server-settings";
 import { serverSettings } from "./settings";
@@ -55,10 +56,4 @@ function setState(name: string, state: ServerState): void {
   // A server that was removed while it connected has no state any more.
   if (!serverSettings.value.some((settings) => settings.name === name)) return;
   serverStates.value = new Map(serverStates.value).set(name, state);
-}
-
-/** Any thrown value as what the page shows. */
-export function infoOf(error: unknown): ErrorInfo {
-  if (CrabletError.is(error)) return error;
-  return { kind: "internal", message: error instanceof Error ? error.message : String(error), retryable: false };
 }

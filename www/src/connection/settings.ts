@@ -1,7 +1,7 @@
 // The user's connection settings. They live in memory; only a user who asks for it has them kept, for this browser session.
 import { computed, effect, signal } from "@preact/signals";
 import { demo } from "./demo";
-import type { ModelSettings } from "./providers";
+import { providerOf, type ModelSettings, type ProviderId } from "./providers";
 import { isServerSettings, type ServerSettings } from "./server-settings";
 
 const STORAGE_KEY = "crablet.connection";
@@ -30,6 +30,16 @@ export const isScripted = computed(
 /** Changes some fields of the model's settings. */
 export function changeModel(change: Partial<ModelSettings>): void {
   modelSettings.value = { ...modelSettings.value, ...change };
+}
+
+/** What was set for the other providers, so that a look at them loses nothing. */
+const setAside = new Map<ProviderId, ModelSettings>();
+
+/** Changes to another provider: to what was last set for it, or to its defaults. */
+export function chooseProvider(provider: ProviderId): void {
+  setAside.set(modelSettings.value.provider, modelSettings.value);
+  const model = providerOf(provider).models[0] ?? "";
+  modelSettings.value = setAside.get(provider) ?? { provider, model, apiKey: "", baseUrl: "" };
 }
 
 effect(() => {

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { eventLog, isEmpty } from "../chat/conversation";
 import { loadFromFile, saveToFile } from "../chat/session-file";
-import { infoOf } from "../connection/servers";
+import { infoOf } from "../ui/error-words";
 import { ChevronIcon } from "../ui/icons";
 import { Scrollable } from "../ui/scrollable";
 import type { LogEntry } from "./event-log";

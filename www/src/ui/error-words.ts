@@ -1,5 +1,5 @@
 // Says an error in plain words: what happened, and what the reader can do about it here.
-import type { ErrorInfo } from "crablet";
+import { CrabletError, type ErrorInfo } from "crablet";
 
 export interface ErrorWords {
   readonly title: string;
@@ -65,4 +65,10 @@ const UNKNOWN: ErrorWords = { title: "Something went wrong", advice: "Try again.
 /** The words for an error of any kind, unknown ones included. */
 export function wordsFor(error: ErrorInfo): ErrorWords {
   return WORDS[error.kind] ?? UNKNOWN;
+}
+
+/** Any thrown value as what the page shows. */
+export function infoOf(error: unknown): ErrorInfo {
+  if (CrabletError.is(error)) return error;
+  return { kind: "internal", message: error instanceof Error ? error.message : String(error), retryable: false };
 }
