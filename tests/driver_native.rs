@@ -40,7 +40,7 @@ fn runner() -> Runner<NativeHost> {
         })
         .tool(echo, async |input: Value, _| {
             tokio::task::yield_now().await;
-            input["say"].to_string()
+            input.to_string()
         })
 }
 

@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
 
+use super::deadlines::{Deadline, Deadlines};
 use super::{BoxFuture, CancelToken, Host};
-use crate::agent::{Effect, Event, HookId, Input, InputError, ModelCallId, Session, Status, TimerId};
+use crate::agent::{Effect, Event, HookId, Input, InputError, ModelCallId, Session, Status};
 use crate::model::{CallId, EncodedCache};
 use crate::time::Millis;
 
@@ -47,7 +48,7 @@ pub(super) struct Progress {
     /// Whether the run has ended.
     pub(super) over: bool,
     /// When the next timer is due.
-    pub(super) deadline: Option<Millis>,
+    pub(super) deadline: Option<Deadline>,
 }
 
 impl Driver {
@@ -60,7 +61,7 @@ impl Driver {
                 posted: VecDeque::new(),
                 tasks: BTreeMap::new(),
                 next_task: 0,
-                timers: BTreeMap::new(),
+                deadlines: Deadlines::default(),
                 effects: VecDeque::new(),
                 checkpoints: Vec::new(),
                 saving: false,
@@ -71,7 +72,11 @@ impl Driver {
             }),
         };
         // A restored session has effects to hand out before its first input.
-        driver.change(State::settle);
+        let now = driver.now();
+        driver.change(|state, aftermath| {
+            state.deadlines.observe(now);
+            state.settle(aftermath);
+        });
         driver
     }
 
@@ -93,6 +98,7 @@ impl Driver {
     pub(super) fn input(&self, input: Input) -> Result<(), InputError> {
         let now = self.now();
         self.change(|state, aftermath| {
+            state.deadlines.observe(now);
             let outcome = state.session.handle(now, input);
             state.settle(aftermath);
             aftermath.waker = state.waker.take();
@@ -198,11 +204,11 @@ impl Driver {
     ///
     /// The order matters after a sleep of the machine: data that arrived meanwhile moves the deadlines that it meets. When
     /// nothing is left to do, the waker is called as soon as something is. Timers up to `slept_until` are due whatever the
-    /// clock says: it may have jumped back.
+    /// clock says: it may have been set back.
     pub(super) fn advance(&self, waker: &Waker, slept_until: Option<Millis>) -> Progress {
         let now = self.now();
-        let due = slept_until.map_or(now, |until| until.max(now));
         self.change(|state, aftermath| {
+            state.deadlines.observe(now);
             let mut handled = false;
             while let Some(input) = state.posted.pop_front() {
                 // An input that nobody waits for any more, such as a late result, is dropped by the session.
@@ -210,8 +216,10 @@ impl Driver {
                 handled = true;
             }
             state.settle(aftermath);
-            while let Some(timer) = state.due_timer(due) {
-                state.timers.remove(&timer);
+            if let Some(until) = slept_until {
+                state.deadlines.slept_until(until);
+            }
+            while let Some(timer) = state.deadlines.take_due() {
                 let _unexpected = state.session.handle(now, Input::Timer { timer });
                 state.settle(aftermath);
                 handled = true;
@@ -221,7 +229,7 @@ impl Driver {
             let events = std::mem::take(&mut state.events);
             let pending = !handled && effects.is_empty() && events.is_empty();
             state.waker = pending.then(|| waker.clone());
-            Progress { effects, events, handled, over: idle, deadline: state.timers.values().min().copied() }
+            Progress { effects, events, handled, over: idle, deadline: state.deadlines.next() }
         })
     }
 
@@ -279,7 +287,7 @@ struct State {
     posted: VecDeque<Input>,
     tasks: BTreeMap<u64, Entry>,
     next_task: u64,
-    timers: BTreeMap<TimerId, Millis>,
+    deadlines: Deadlines,
     /// Effects that wait for the run to start them.
     effects: VecDeque<Effect>,
     /// Checkpoints that wait to be saved.
@@ -308,12 +316,8 @@ impl State {
             match effect {
                 Effect::CancelModel { call } => self.cancel_model(call, aftermath),
                 Effect::CancelTool { call_id } => self.cancel_tool(&call_id, aftermath),
-                Effect::SetTimer { timer, at } => {
-                    self.timers.insert(timer, at);
-                }
-                Effect::ClearTimer { timer } => {
-                    self.timers.remove(&timer);
-                }
+                Effect::SetTimer { timer, at } => self.deadlines.set(timer, at),
+                Effect::ClearTimer { timer } => self.deadlines.clear(timer),
                 Effect::Checkpoint { seq } => {
                     self.checkpoints.push(seq);
                     self.effects.push_back(Effect::Checkpoint { seq });
@@ -349,17 +353,12 @@ impl State {
 
     /// After the end of a run only its checkpoints are still of interest.
     fn stop_everything(&mut self, aftermath: &mut Aftermath) {
-        self.timers.clear();
+        self.deadlines.clear_all();
         self.effects.retain(|effect| matches!(effect, Effect::Checkpoint { .. }));
         for entry in std::mem::take(&mut self.tasks).into_values() {
             aftermath.cancelled.push(entry.cancel.clone());
             aftermath.dropped.push(entry);
         }
-    }
-
-    fn due_timer(&self, until: Millis) -> Option<TimerId> {
-        let due = self.timers.iter().filter(|(_, at)| **at <= until);
-        due.min_by_key(|(_, at)| **at).map(|(timer, _)| *timer)
     }
 }
 
@@ -373,37 +372,5 @@ struct HostClock<H>(H);
 impl<H: Host> Clock for HostClock<H> {
     fn now(&self) -> Millis {
         self.0.now()
-    }
-}
-
-/// A task's way to its session.
-#[derive(Clone)]
-pub(super) struct Port(std::sync::Weak<Driver>);
-
-impl Port {
-    pub(super) fn new(driver: &Arc<Driver>) -> Self {
-        Self(Arc::downgrade(driver))
-    }
-
-    /// Hands over the task's last input.
-    pub(super) fn finish(&self, input: Input) {
-        if let Some(driver) = self.0.upgrade() {
-            driver.post(input);
-        }
-    }
-
-    /// Hands over an input and waits until the run has handled it and its reader wants more.
-    pub(super) async fn send(&self, input: Input) {
-        self.finish(input);
-        let mut handed_over = false;
-        std::future::poll_fn(|_| {
-            // No waker is needed: a run polls its tasks again after every input that it handles.
-            if std::mem::replace(&mut handed_over, true) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-
-    pub(super) fn driver(&self) -> std::sync::Weak<Driver> {
-        self.0.clone()
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use super::checkpoints::Saver;
-use super::driver::{Driver, Port, TaskKey};
+use super::driver::{Driver, TaskKey};
+use super::port::Port;
 use super::runner::Parts;
 use super::{ApprovalRequest, CancelToken, Host, Tool, ToolContext, model_call};
 use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ToolDefinition, ToolOutput};

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use futures_util::StreamExt;
 
-use super::driver::Port;
+use super::port::Port;
 use super::{Body, CancelToken, CredentialSource, FunctionModel, Host};
 use crate::agent::{Input, ModelCallId};
 use crate::error::{Error, ErrorKind};

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
+use super::deadlines::Deadline;
 use super::driver::Driver;
 use super::runner::Parts;
 use super::{BoxFuture, Host, RunControl, effects};
@@ -118,16 +119,16 @@ impl<H: Host> Run<H> {
     }
 
     /// Ready when a timer may be due.
-    fn poll_sleep(&mut self, deadline: Option<Millis>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_sleep(&mut self, deadline: Option<Deadline>, context: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = deadline else {
             self.sleep = None;
             return Poll::Pending;
         };
         let (until, mut sleep) = match self.sleep.take() {
-            Some(sleeping) if sleeping.0 <= deadline => sleeping,
+            Some(sleeping) if sleeping.0 <= deadline.at => sleeping,
             _ => {
-                let sleep: BoxFuture<'static, ()> = Box::pin(self.host.sleep(deadline.since(self.host.now())));
-                (deadline, sleep)
+                let sleep: BoxFuture<'static, ()> = Box::pin(self.host.sleep(deadline.delay));
+                (deadline.at, sleep)
             }
         };
         let slept = sleep.as_mut().poll(context);

@@ -135,3 +135,13 @@ fn a_run_that_takes_too_long_ends_even_while_data_flows() {
     assert!(types(&events).ends_with("text-delta text-end limit-reached run-end"), "{}", types(&events));
     assert!(events.len() < 120, "{}", events.len());
 }
+
+#[test]
+fn data_that_waited_while_the_machine_slept_is_read_before_the_timeout_is_looked_at() {
+    let host = ScriptedHost::new();
+    let model = host.model().sleeps_in("Good morning", 600_000);
+    let mut runner = runner(&host, &model);
+    runner.agent_mut().policy.idle_timeout = 30_000;
+    runner.agent_mut().policy.max_attempts = 1;
+    assert_eq!(host.block_on(runner.run("greet")).unwrap().text, "Good morning");
+}

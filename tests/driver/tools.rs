@@ -239,3 +239,19 @@ fn a_message_steered_in_by_a_tool_reaches_the_model_before_its_next_answer() {
     assert!(types(&events).contains("steer-delivered message-added"), "{}", types(&events));
     assert_eq!(model.requests()[1].messages.len(), 4);
 }
+
+#[test]
+fn a_timeout_comes_in_time_although_the_clock_is_set_back() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "hangs", "{}")]).text("I see.");
+    let mut hangs = definition("hangs");
+    hangs.timeout = Some(1_000);
+    let clock = host.clone();
+    let runner = runner(&host, &model).tool(hangs, move |_: Value, _| {
+        clock.set_back(3_600_000);
+        std::future::pending::<String>()
+    });
+    let started = host.elapsed();
+    host.block_on(runner.run("go")).unwrap();
+    assert_eq!(host.elapsed() - started, 1_000);
+}

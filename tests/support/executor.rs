@@ -19,7 +19,10 @@ pub(crate) struct VirtualTime {
 
 #[derive(Default)]
 struct State {
+    /// How much time has passed since the start.
     elapsed: u64,
+    /// By how much the wall clock was set back.
+    set_back: u64,
     next: u64,
     sleepers: BTreeMap<(u64, u64), Waker>,
     spawned: Vec<Spawned>,
@@ -30,7 +33,10 @@ const START: u64 = 1_800_000_000_000;
 
 impl VirtualTime {
     pub(crate) fn now(&self) -> Millis {
-        Millis(START + self.state.lock().unwrap().elapsed)
+        {
+            let state = self.state.lock().unwrap();
+            Millis(START + state.elapsed - state.set_back)
+        }
     }
 
     pub(crate) fn sleepers(&self) -> usize {
@@ -39,6 +45,15 @@ impl VirtualTime {
 
     pub(crate) fn spawn(&self, task: Spawned) {
         self.state.lock().unwrap().spawned.push(task);
+    }
+
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.state.lock().unwrap().elapsed
+    }
+
+    /// Sets the wall clock back; sleepers sleep as long as they were told to.
+    pub(crate) fn set_back(&self, milliseconds: u64) {
+        self.state.lock().unwrap().set_back += milliseconds;
     }
 
     /// Lets the clock jump without any sleeper noticing, as a machine that was asleep does.

@@ -59,6 +59,16 @@ impl ScriptedHost {
         ScriptedModel::new(self.time.clone())
     }
 
+    /// How many milliseconds have passed, whatever the wall clock says.
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.time.elapsed()
+    }
+
+    /// Sets the wall clock back.
+    pub(crate) fn set_back(&self, milliseconds: u64) {
+        self.time.set_back(milliseconds);
+    }
+
     /// How many sleeps are pending.
     pub(crate) fn sleepers(&self) -> usize {
         self.time.sleepers()

@@ -27,6 +27,7 @@ struct State {
 enum Step {
     Event(Result<ModelEvent, Error>),
     Wait(u64),
+    Jump(u64),
     Hang,
 }
 
@@ -80,6 +81,14 @@ impl ScriptedModel {
         self.answer(steps)
     }
 
+    /// Answers with text, and the machine sleeps for this many milliseconds in the middle of it.
+    pub(crate) fn sleeps_in(self, text: &str, milliseconds: u64) -> Self {
+        let mut steps = text_block(0, text);
+        steps.insert(2, Step::Jump(milliseconds));
+        steps.push(stop(StopReason::Stop));
+        self.answer(steps)
+    }
+
     /// Begins to answer with text and then fails.
     pub(crate) fn fails_after(self, text: &str, error: Error) -> Self {
         let mut steps = text_block(0, text);
@@ -122,6 +131,10 @@ impl FunctionModel for ScriptedModel {
                 match step {
                     Step::Event(event) => Some(event),
                     Step::Wait(milliseconds) => time.sleep(milliseconds).map(|()| None).await,
+                    Step::Jump(milliseconds) => {
+                        time.jump(milliseconds);
+                        None
+                    }
                     Step::Hang => std::future::pending().await,
                 }
             }
