@@ -180,6 +180,20 @@ async function httpServer({ check, playground }) {
       assert.match(await playground.ask("Get the sum of 19 and 23"), /42/);
     });
 
+    await check("a tool can be tried by hand, with wrong input too", async () => {
+      const server = playground.server("everything");
+      await server.locator(".tools > summary").click();
+      const entry = server.locator(".tool-entry", { has: page.getByText("echo", { exact: true }) });
+      await entry.locator("summary").click();
+      await entry.getByLabel("Input, as JSON").fill('{"message": ');
+      await entry.getByRole("button", { name: "Call it" }).click();
+      await entry.getByText("The input is not JSON").waitFor();
+      await entry.getByLabel("Input, as JSON").fill('{"message": "by hand"}');
+      await entry.getByRole("button", { name: "Call it" }).click();
+      await entry.getByText("Echo: by hand").waitFor();
+      await server.locator(".tools > summary").click();
+    });
+
     await check("a picture that a tool returns is shown", async () => {
       await playground.ask("Get the tiny image");
       await page.locator(".tool-card summary").last().click();

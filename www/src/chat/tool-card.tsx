@@ -46,7 +46,7 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
           )}
           <h3>{tool.status === "error" ? "Error" : "Result"}</h3>
           {isOver && tool.status !== "stopped" ? (
-            <ToolResult tool={tool} />
+            <ToolResult content={tool.content} value={tool.value} />
           ) : (
             <p class="help">{STATUS_WORDS[tool.status]}</p>
           )}

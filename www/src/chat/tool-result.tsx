@@ -1,16 +1,21 @@
 // What a tool returned: text, pictures, sound, and tables of structured values.
-import type { FilePart } from "crablet";
+import type { FilePart, TextPart } from "crablet";
 import { Scrollable } from "../ui/scrollable";
 import { tableOf, textOf, type TableData } from "./tool-output";
-import type { ToolItem } from "./transcript";
 
 /** The kinds of picture that can do nothing but be looked at. */
 const PICTURE = /^image\/(?:png|jpeg|gif|webp|avif)$/;
 
-export function ToolResult({ tool }: { readonly tool: ToolItem }) {
-  const text = textOf(tool.content);
-  const table = tableOf(tool.value);
-  const files = tool.content.filter((part): part is FilePart => part.type !== "text");
+export interface ToolResultProps {
+  readonly content: readonly (TextPart | FilePart)[];
+  /** The structured value, where there is one. */
+  readonly value: unknown;
+}
+
+export function ToolResult({ content, value }: ToolResultProps) {
+  const text = textOf(content);
+  const table = tableOf(value);
+  const files = content.filter((part): part is FilePart => part.type !== "text");
   return (
     <>
       {table && <Table table={table} />}
@@ -18,7 +23,7 @@ export function ToolResult({ tool }: { readonly tool: ToolItem }) {
       {files.map((file) => (
         <File key={file} file={file} />
       ))}
-      {tool.content.length === 0 && <p class="help">Nothing was returned.</p>}
+      {content.length === 0 && <p class="help">Nothing was returned.</p>}
     </>
   );
 }

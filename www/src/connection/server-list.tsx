@@ -5,6 +5,7 @@ import { Field } from "../ui/field";
 import { AlertIcon, CheckIcon, ChevronIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
 import { DEFAULT_SHIM_URL, problemOf, type ServerSettings } from "./server-settings";
 import { addServer, connect, removeServer, serverStates, type ServerState } from "./servers";
+import { ToolEntry } from "./tool-entry";
 import { asksBeforeTools, serverSettings } from "./settings";
 
 export function ServerList() {
@@ -89,8 +90,7 @@ function ServerRow({
           <ul>
             {state.tools.map((tool) => (
               <li key={tool.name}>
-                <code>{tool.name}</code>
-                <p>{tool.description}</p>
+                <ToolEntry tool={tool} settings={settings} />
               </li>
             ))}
           </ul>

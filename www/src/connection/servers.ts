@@ -1,14 +1,14 @@
 // The MCP servers of the page: each with its state and the tools it offers.
 import { signal } from "@preact/signals";
-import type { ErrorInfo, McpServer } from "crablet";
+import type { ErrorInfo, McpServer, McpTool } from "crablet";
 import { infoOf } from "../ui/error-words";
-import { listTools, type ToolInfo } from "./list-tools";
+import { listTools } from "./server-tools";
 import { serverOf, type ServerSettings } from "./server-settings";
 import { serverSettings } from "./settings";
 
 export type ServerState =
   | { readonly status: "connecting" }
-  | { readonly status: "ready"; readonly tools: readonly ToolInfo[] }
+  | { readonly status: "ready"; readonly tools: readonly McpTool[] }
   | { readonly status: "failed"; readonly error: ErrorInfo };
 
 /** Counts the times that the user asked for fresh connections: an agent with older ones is not used any more. */

@@ -1,0 +1,93 @@
+// One tool of a server: what it is for, what it takes, and a call by hand.
+import { useSignal } from "@preact/signals";
+import { CrabletError, type ErrorInfo, type McpResult, type McpTool } from "crablet";
+import { useRef } from "preact/hooks";
+import { ToolResult } from "../chat/tool-result";
+import { infoOf } from "../ui/error-words";
+import { serverOf, type ServerSettings } from "./server-settings";
+import { callTool, sampleInput } from "./server-tools";
+
+type Outcome = { readonly result: McpResult } | { readonly error: ErrorInfo } | "running" | undefined;
+
+export function ToolEntry({ tool, settings }: { readonly tool: McpTool; readonly settings: ServerSettings }) {
+  return (
+    <details class="tool-entry">
+      <summary>
+        <code>{tool.name}</code>
+        <p>{tool.description}</p>
+      </summary>
+      <TryTool tool={tool} settings={settings} />
+    </details>
+  );
+}
+
+function TryTool({ tool, settings }: { readonly tool: McpTool; readonly settings: ServerSettings }) {
+  const input = useSignal(JSON.stringify(sampleInput(tool.inputSchema), undefined, 2));
+  const outcome = useSignal<Outcome>(undefined);
+  const controller = useRef<AbortController>(undefined);
+  const id = `try-${settings.name}-${tool.name}`;
+
+  const run = async (event: SubmitEvent) => {
+    event.preventDefault();
+    outcome.value = "running";
+    controller.current = new AbortController();
+    try {
+      const { signal } = controller.current;
+      outcome.value = { result: await callTool(serverOf(settings), tool.name, parsed(input.value), signal) };
+    } catch (error) {
+      outcome.value = controller.current.signal.aborted ? undefined : { error: infoOf(error) };
+    }
+  };
+
+  return (
+    <form class="try-tool" onSubmit={(event) => void run(event)}>
+      <label for={id}>Input, as JSON</label>
+      <textarea
+        id={id}
+        rows={4}
+        spellcheck={false}
+        value={input.value}
+        onInput={(event) => {
+          input.value = event.currentTarget.value;
+        }}
+      />
+      {outcome.value === "running" ? (
+        <button type="button" class="quiet-button" onClick={() => controller.current?.abort()}>
+          <i class="spinner" /> Stop
+        </button>
+      ) : (
+        <button type="submit" class="quiet-button">
+          Call it
+        </button>
+      )}
+      <OutcomeView outcome={outcome.value} />
+    </form>
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const message = `The input is not JSON: ${error instanceof Error ? error.message : String(error)}`;
+    throw new CrabletError({ kind: "invalid-input", message });
+  }
+}
+
+function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
+  if (outcome === undefined || outcome === "running") return null;
+  if ("error" in outcome) {
+    return (
+      <p class="problem" role="alert">
+        {outcome.error.message}
+      </p>
+    );
+  }
+  const { content, structuredContent, isError } = outcome.result;
+  return (
+    <div class="tool-body" data-outcome={isError ? "error" : "ok"}>
+      <strong>{isError ? "The tool failed" : "Result"}</strong>
+      <ToolResult content={content} value={structuredContent} />
+    </div>
+  );
+}
