@@ -27,7 +27,8 @@ export interface CoreConversation {
 
 /** @internal */
 export interface CoreRun {
-  next(): Promise<CoreBatch | undefined>;
+  /** Delivers the next batch by one call; without arguments at the end. */
+  next(deliver: (...batch: CoreBatch | []) => void): void;
   abort(reason: string | undefined): void;
   steer(content: string): void;
   followUp(content: string): void;
@@ -42,7 +43,7 @@ export interface CoreRun {
  *
  * @internal
  */
-export type CoreBatch = readonly [text: string, table: Uint32Array, others: string | undefined];
+export type CoreBatch = [text: string, table: Uint32Array, others: string | undefined];
 
 /** @internal */
 export interface CoreMcp {

@@ -1,5 +1,5 @@
 import { BatchDecoder } from "./batch.js";
-import type { CoreRun } from "./core.js";
+import type { CoreBatch, CoreRun } from "./core.js";
 import { CrabletError, fromCore, invalidInput, messageOf } from "./error.js";
 import type { AgentEvent, ToolCall } from "./event.js";
 import { toJson } from "./json.js";
@@ -33,6 +33,9 @@ export type Approve<T extends ToolSet = ToolSet> = (
   call: ToolCall<T>,
   context: { readonly signal: AbortSignal },
 ) => MaybePromise<boolean>;
+
+/** How a run ended; `isTold` once a reader needs not be told of the error any more. */
+type Outcome = { readonly result: RunResult } | { readonly error: unknown; isTold: boolean };
 
 /** @internal What a run is made of. */
 export interface RunSource {
@@ -71,7 +74,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
   #mode: "unread" | "read" | "drained" = "unread";
   #approvals = 0;
   #isOver = false;
-  #failure: { readonly error: unknown } | undefined;
+  #outcome: Outcome | undefined;
   #unlisten: (() => void) | undefined;
 
   /** @internal */
@@ -147,7 +150,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     if (this.#isOver || this.#controller.signal.aborted) return;
     this.#controller.abort(reason);
     this.#core?.abort(reason === undefined ? undefined : messageOf(reason));
-    this.#drainQuietly();
+    this.#drain();
   }
 
   /** Aborts the run unless it is over, and waits until it is. */
@@ -194,10 +197,10 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
   async #next(): Promise<AgentEvent[] | undefined> {
     const batch = await this.#take();
     if (batch !== undefined) return batch;
-    const failure = this.#failure;
-    this.#failure = undefined;
-    if (failure !== undefined) throw failure.error;
-    return undefined;
+    const outcome = this.#outcome;
+    if (outcome === undefined || "result" in outcome || outcome.isTold) return undefined;
+    outcome.isTold = true;
+    throw outcome.error;
   }
 
   #take(): Promise<AgentEvent[] | undefined> {
@@ -210,8 +213,8 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     if (this.#isOver) return undefined;
     try {
       const core = this.#core ?? (await this.#open());
-      const batch = await core?.next();
-      if (batch === undefined) {
+      const batch = await new Promise<CoreBatch | []>((resolve) => core.next((...given) => resolve(given)));
+      if (batch.length === 0) {
         this.#finish();
         return undefined;
       }
@@ -224,7 +227,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     }
   }
 
-  async #open(): Promise<CoreRun | undefined> {
+  async #open(): Promise<CoreRun> {
     const { signal } = this.#controller;
     signal.throwIfAborted();
     const core = await this.#source.open();
@@ -243,23 +246,31 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
         case "approval-request":
           this.#ask(event);
           break;
-        case "run-suspended":
-          if (this.#mode === "drained" && this.#approvals === 0 && !this.#source.isWatched()) this.#suspend();
+        case "run-end":
+          this.#end(event);
           break;
-        case "run-end": {
-          const { text, usage, stopReason, error } = event;
-          if (error === undefined && stopReason !== "aborted")
-            this.#settle.resolve(this.#resultOf(text, usage, stopReason));
-          else if (this.#controller.signal.aborted) this.#settle.reject(this.#controller.signal.reason);
-          else
-            this.#failure = { error: new CrabletError(error ?? { kind: "aborted", message: "the run was aborted" }) };
-          break;
-        }
         default:
       }
     }
     this.#source.observe(events);
-    if (this.#failure !== undefined) this.#settle.reject(this.#failure.error);
+    if (this.#outcome !== undefined) this.#finish();
+    else if (this.#mode === "drained" && !this.#source.isWatched() && this.#isSuspended(events)) this.#suspend();
+  }
+
+  /** Whether nothing more happens until somebody else decides about an approval. */
+  #isSuspended(events: readonly AgentEvent[]): boolean {
+    return this.#approvals === 0 && events.at(-1)?.type === "run-suspended";
+  }
+
+  #end({ text, usage, stopReason, error }: AgentEvent & { type: "run-end" }): void {
+    if (error === undefined && stopReason !== "aborted") {
+      this.#outcome = { result: this.#resultOf(text, usage, stopReason) };
+    } else if (this.#controller.signal.aborted) {
+      this.#outcome = { error: this.#controller.signal.reason, isTold: true };
+    } else {
+      const reason = error ?? { kind: "aborted", message: "the run was aborted" };
+      this.#outcome = { error: new CrabletError(reason), isTold: false };
+    }
   }
 
   #resultOf(text: string, usage: Usage, stopReason: StopReason): RunResult {
@@ -292,20 +303,18 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     this.#core?.detach();
     const texts =
       this.#steps.at(-1)?.message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) ?? [];
-    this.#settle.resolve(this.#resultOf(texts.join(""), {}, "suspended"));
+    this.#outcome = { result: this.#resultOf(texts.join(""), {}, "suspended") };
     this.#finish();
   }
 
   #fail(error: unknown): void {
-    if (this.#controller.signal.aborted && error === this.#controller.signal.reason) this.#settle.reject(error);
-    else {
-      this.#failure = { error };
-      this.#settle.reject(error);
-    }
-    this.#finish(error);
+    const isAbort = this.#controller.signal.aborted && error === this.#controller.signal.reason;
+    this.#outcome ??= { error, isTold: isAbort };
+    this.#finish();
   }
 
-  #finish(error?: unknown): void {
+  /** Releases everything, and only then tells the outcome: whoever waits for it may send the next prompt at once. */
+  #finish(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#unlisten?.();
@@ -315,8 +324,14 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
       // The instance is dead; there is nothing left to release.
     }
     this.#core = undefined;
-    this.#settle.reject(new CrabletError({ kind: "internal", message: "the run ended without an end event" }));
-    this.#source.over(error);
+    this.#outcome ??= {
+      error: new CrabletError({ kind: "internal", message: "the run ended without an end event" }),
+      isTold: false,
+    };
+    const outcome = this.#outcome;
+    this.#source.over("error" in outcome ? outcome.error : undefined);
+    if ("result" in outcome) this.#settle.resolve(outcome.result);
+    else this.#settle.reject(outcome.error);
   }
 
   #claim(): void {
@@ -334,26 +349,22 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     if (this.#isOver) return;
     this.#controller.abort(new CrabletError({ kind: "aborted", message: "the reader of the run left" }));
     this.#core?.abort("the reader of the run left");
-    this.#drainQuietly();
+    this.#mode = "unread";
+    this.#drain();
   }
 
   /** Lets the run go on without a reader. */
   #drain(): void {
     if (this.#mode !== "unread") return;
     this.#mode = "drained";
-    this.#drainQuietly();
+    void (async () => {
+      while ((await this.#take()) !== undefined);
+    })();
   }
 
   /** @internal Used by a session whose state somebody watches. */
   drainIfUnread(): void {
     queueMicrotask(() => this.#drain());
-  }
-
-  #drainQuietly(): void {
-    if (this.#mode === "read" && !this.#controller.signal.aborted) return;
-    void (async () => {
-      while ((await this.#take()) !== undefined);
-    })();
   }
 
   #live(): CoreRun {
@@ -389,7 +400,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
             }
             const items = convert(batch);
             for (const item of items) controller.enqueue(item);
-            if (untilSuspended && this.#approvals === 0 && batch.some((event) => event.type === "run-suspended")) {
+            if (untilSuspended && this.#isSuspended(batch as readonly AgentEvent[])) {
               this.#suspend();
               controller.close();
               return;

@@ -1,6 +1,6 @@
 import type { AgentParts, RunOptions } from "./agent.js";
 import type { CoreAgent, CoreConversation } from "./core.js";
-import { CrabletError, type ErrorInfo, fromCore, invalidInput } from "./error.js";
+import { CrabletError, type ErrorInfo, fromCore, invalidInput, messageOf } from "./error.js";
 import type { AgentEvent, ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import { type AssistantMessage, contentOf, type Input, type Message } from "./message.js";
@@ -137,13 +137,14 @@ export class Session<T extends ToolSet = ToolSet> {
         message: "a run of this session is active: wait for it, abort it, or use run.steer()",
       });
     }
+    const before = this.#status;
     this.#status = "running";
     this.#error = undefined;
     const run = new Run<T>(
       {
         open: async () => begin(await this.#conversation(options)),
         observe: (events) => this.#observe(events),
-        over: (error) => this.#over(error),
+        over: (error) => this.#over(error, before),
         isWatched: () => this.#listeners.size > 0,
       },
       { signal: options.signal, approve: this.#parts.approve },
@@ -198,13 +199,15 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#changed();
   }
 
-  #over(thrown: unknown): void {
+  #over(thrown: unknown, before: SessionStatus): void {
     this.#run = undefined;
-    if (thrown !== undefined && CrabletError.is(thrown)) {
-      const { kind, message, retryable } = thrown;
-      this.#status = "error";
-      this.#error = { kind, message, retryable };
-    } else if (this.#status === "running") this.#status = "idle";
+    if (this.#status === "running") {
+      // No event told of an end: the run did not begin.
+      const failure = failureOf(thrown);
+      const isOpen = before === "interrupted" || before === "awaiting-approval";
+      this.#status = isOpen ? before : failure === undefined ? "idle" : "error";
+      this.#error = failure;
+    }
     if (this.#held !== undefined) {
       if (this.#isOnce || this.#held.isOwn) this.#release();
       else rest(this.#held);
@@ -265,6 +268,13 @@ const registry = /* @__PURE__ */ new FinalizationRegistry<Held>((held) => {
   idle.delete(held);
   free(held);
 });
+
+function failureOf(thrown: unknown): ErrorInfo | undefined {
+  if (thrown === undefined) return undefined;
+  if (!CrabletError.is(thrown)) return { kind: "internal", message: messageOf(thrown), retryable: false };
+  const { kind, message, retryable } = thrown;
+  return kind === "aborted" ? undefined : { kind, message, retryable };
+}
 
 function textOf(saved: SessionSnapshot | undefined): string | undefined {
   if (saved === undefined || saved === null) return undefined;

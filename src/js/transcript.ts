@@ -51,6 +51,8 @@ export class Transcript {
   }
 
   #push(message: Message): void {
+    // A run that is resumed in the middle of a step tells of a message that the restored history has already.
+    if (message.id !== undefined && this.#messages.at(-1)?.id === message.id) this.#messages.pop();
     this.#messages.push(message);
     this.#shown = undefined;
   }

@@ -8,11 +8,11 @@ use crablet::host::{Conversation, Prompt, Run, RunControl};
 use crablet::model::{CallId, Content};
 use crablet::web::WebHost;
 use crablet::{Error, ErrorKind};
-use js_sys::{Array, Promise, Uint32Array};
+use js_sys::{Function, Uint32Array};
 use serde_json::value::RawValue;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::future_to_promise;
+use wasm_bindgen_futures::spawn_local;
 
 use crate::batch::Batch;
 use crate::thrown::thrown;
@@ -58,16 +58,32 @@ impl RunHandle {
 
 #[wasm_bindgen]
 impl RunHandle {
-    /// A promise of the next batch, `[text, table, others]`; of `undefined` at the end.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&self) -> Promise {
+    /// Delivers the next batch by one call, `deliver(text, table, others)`; `deliver()` at the end.
+    ///
+    /// Not a promise: Node 20 crashes when it deoptimises a call of an export that returns a JavaScript value.
+    pub fn next(&self, deliver: Function) {
         let slot = Rc::clone(&self.run);
-        future_to_promise(async move {
-            let Some(mut run) = slot.borrow_mut().take() else { return Ok(JsValue::UNDEFINED) };
-            let events = run.next().await;
-            *slot.borrow_mut() = Some(run);
-            Ok(events.map_or(JsValue::UNDEFINED, |events| crossing(&Batch::encode(&events))))
-        })
+        spawn_local(async move {
+            let taken = slot.borrow_mut().take();
+            let events = match taken {
+                Some(mut run) => {
+                    let events = run.next().await;
+                    *slot.borrow_mut() = Some(run);
+                    events
+                }
+                None => None,
+            };
+            // The facade's own function, which settles a promise and does not throw.
+            let _ = match events.map(|events| Batch::encode(&events)) {
+                Some(Batch { text, table, others }) => deliver.call3(
+                    &JsValue::UNDEFINED,
+                    &JsValue::from_str(&text),
+                    &Uint32Array::from(table.as_slice()),
+                    &others.as_deref().map_or(JsValue::UNDEFINED, JsValue::from_str),
+                ),
+                None => deliver.call0(&JsValue::UNDEFINED),
+            };
+        });
     }
 
     /// Stops the run.
@@ -99,11 +115,6 @@ impl RunHandle {
             run.detach();
         }
     }
-}
-
-fn crossing(batch: &Batch) -> JsValue {
-    let others = batch.others.as_deref().map_or(JsValue::UNDEFINED, JsValue::from_str);
-    Array::of3(&JsValue::from_str(&batch.text), &Uint32Array::from(batch.table.as_slice()), &others).into()
 }
 
 fn read_prompt(content: &str) -> Result<Prompt, Error> {

@@ -1,0 +1,145 @@
+// What a session promises: its history, its state, its saved form.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, tool } from "crablet";
+import { scriptedModel } from "crablet/test";
+import { collect, endless } from "./support.mjs";
+
+const anything = { type: "object" };
+const texts = (messages) => messages.map(({ role, content }) => `${role}: ${content.map(({ text }) => text).join("")}`);
+
+test("a session keeps its history from run to run", async () => {
+  const model = scriptedModel(["one", "two"]);
+  const session = new Agent({ model }).session();
+  await session.send("first").result;
+  await session.send("second").result;
+  assert.deepEqual(texts(model.requests[1].messages), ["user: first", "assistant: one", "user: second"]);
+  assert.deepEqual(texts(session.getState().messages), [
+    "user: first",
+    "assistant: one",
+    "user: second",
+    "assistant: two",
+  ]);
+});
+
+test("a second prompt while a run is active is refused, and one after it is welcome", async () => {
+  const session = new Agent({ model: endless() }).session();
+  const run = session.send("first");
+  const events = collect(run);
+  assert.throws(
+    () => session.send("second"),
+    (error) => error.kind === "busy",
+  );
+  run.abort();
+  await events;
+  assert.equal(session.getState().status, "idle");
+  session.send("third").abort();
+});
+
+test("the state is the same object until something changes, and every change is told", async () => {
+  const session = new Agent({ model: scriptedModel([["a", "b"]]) }).session();
+  const states = [];
+  const unsubscribe = session.subscribe(() => states.push(session.getState()));
+  assert.equal(session.getState(), session.getState());
+  session.send("hi");
+  await new Promise((resolve) => {
+    session.subscribe(() => session.getState().status === "idle" && resolve());
+  });
+  assert.equal(states[0].status, "running");
+  assert.ok(
+    states.some(({ streaming }) => streaming?.content[0].text === "a"),
+    "the streamed message is shown",
+  );
+  assert.equal(states.at(-1).status, "idle");
+  assert.equal(states.at(-1).streaming, undefined);
+  assert.equal(new Set(states).size, states.length, "each state is an object of its own");
+  unsubscribe();
+});
+
+test("a session restores from JSON, in another agent", async () => {
+  const session = new Agent({ model: scriptedModel(["one"]) }).session();
+  await session.send("first").result;
+  const saved = JSON.parse(JSON.stringify(session));
+  const model = scriptedModel(["two"]);
+  const restored = new Agent({ model }).session(saved);
+  assert.deepEqual(
+    texts(restored.getState().messages),
+    ["user: first", "assistant: one"],
+    "before the module is asked",
+  );
+  await restored.send("second").result;
+  assert.deepEqual(texts(model.requests[0].messages), ["user: first", "assistant: one", "user: second"]);
+});
+
+test("many idle sessions go on where they were", async () => {
+  const agent = new Agent({
+    model: async function* ({ messages }) {
+      yield `${messages.length}`;
+    },
+  });
+  const sessions = Array.from({ length: 40 }, () => agent.session());
+  for (const session of sessions) await session.send("a").result;
+  for (const session of sessions) assert.equal((await session.send("b").result).text, "3");
+});
+
+test("a run saved while an approval is open is resumed with the decision", async () => {
+  const ran = [];
+  const tools = {
+    remove: tool({
+      description: "r",
+      input: anything,
+      needsApproval: true,
+      execute: () => {
+        ran.push("removed");
+        return "removed";
+      },
+    }),
+  };
+  const first = new Agent({
+    model: scriptedModel([[{ type: "tool-call", toolName: "remove", input: {} }]]),
+    tools,
+  }).session();
+  const { stopReason } = await first.send("remove it").result;
+  assert.equal(stopReason, "suspended");
+  const { status, pending } = first.getState();
+  assert.equal(status, "awaiting-approval");
+  assert.equal(pending.length, 1);
+
+  const restored = new Agent({ model: scriptedModel(["it is gone"]), tools }).session(
+    JSON.parse(JSON.stringify(first)),
+  );
+  restored.approve(pending[0].callId);
+  const { text } = await restored.resume().result;
+  assert.equal(text, "it is gone");
+  assert.deepEqual(
+    restored.getState().messages.map(({ role }) => role),
+    ["user", "assistant", "tool", "assistant"],
+  );
+  assert.deepEqual(ran, ["removed"]);
+});
+
+test("an approval while the run is read lets it go on", async () => {
+  const tools = { remove: tool({ description: "r", input: anything, needsApproval: true, execute: () => "removed" }) };
+  const model = scriptedModel([[{ type: "tool-call", toolName: "remove", input: {} }], "done"]);
+  const session = new Agent({ model, tools }).session();
+  const events = [];
+  for await (const event of session.send("go")) {
+    events.push(event.type);
+    if (event.type === "run-suspended") session.approve(session.getState().pending[0].callId, false, "not today");
+  }
+  assert.equal(events.at(-1), "run-end");
+  assert.match(JSON.stringify(model.requests[1].messages.at(-1)), /not today/);
+});
+
+test("what is no saved session is refused with a reason", () => {
+  const agent = new Agent({ model: scriptedModel([]) });
+  assert.throws(
+    () => agent.session({ messages: [] }),
+    (error) => error.kind === "invalid-input",
+  );
+  assert.throws(
+    () => agent.session({ version: 1, snapshot: "{" }),
+    (error) => error.kind === "invalid-input",
+  );
+  assert.throws(() => agent.session({ version: 9 }), /newer crablet/);
+});
