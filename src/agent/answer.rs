@@ -60,7 +60,7 @@ impl Answer {
             | ModelEvent::ReasoningEnd { block, .. }
             | ModelEvent::ToolInputEnd { block, .. } => {
                 self.assembler.push(&event);
-                if let Some(index) = self.open.iter().position(|open| open.block == block) {
+                if let Some(index) = self.open.iter().rposition(|open| open.block == block) {
                     context.emit(self.open.remove(index).end());
                 }
             }
@@ -68,7 +68,7 @@ impl Answer {
             | ModelEvent::ReasoningDelta { block, .. }
             | ModelEvent::ToolInputDelta { block, .. } => {
                 self.assembler.push(&event);
-                if let Some(open) = self.open.iter().find(|open| open.block == block)
+                if let Some(open) = self.open.iter().rfind(|open| open.block == block)
                     && let Some(kind) = open.delta(event)
                 {
                     context.emit(kind);

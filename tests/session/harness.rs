@@ -47,6 +47,9 @@ impl Harness {
     }
 
     pub(crate) fn try_give(&mut self, input: Input) -> Result<(), InputError> {
+        if let Input::Timer { timer } = &input {
+            self.timers.retain(|(id, _)| id != timer);
+        }
         let outcome = self.session.handle(self.now, input);
         self.drain();
         outcome

@@ -1,0 +1,173 @@
+//! Whatever comes in whatever order: no panic, exactly one `run-end` a run, one result a call, and a history that every
+//! provider takes.
+
+use crablet::agent::{
+    Agent, Approval, Effect, EventKind, HookId, HookReply, Hooks, Input, ModelCallId, Status, TimerId, ToolDefinition,
+    ToolOutput,
+};
+use crablet::model::{Body, CallId, ModelEvent, Part, StopReason};
+use crablet::{Error, ErrorKind};
+use proptest::prelude::*;
+
+use crate::harness::{Harness, agent, call_block, raw, stop, text, text_block, tool};
+use crate::rebuild;
+
+fn every_kind_of_tool() -> Vec<ToolDefinition> {
+    vec![
+        tool("plain"),
+        ToolDefinition { sequential: true, timeout: Some(500), ..tool("alone") },
+        ToolDefinition { needs_approval: true, ..tool("guarded") },
+        ToolDefinition { has_validator: true, client_side: true, ..tool("client") },
+    ]
+}
+
+fn agents() -> impl Strategy<Value = Agent> {
+    (any::<bool>(), any::<bool>(), any::<bool>(), 1..4u32).prop_map(|(before, after, has_store, max_steps)| {
+        let hooks = Hooks { before_tool_call: before, after_tool_call: after, ..Hooks::default() };
+        let mut agent = Agent { hooks, has_store, ..agent(every_kind_of_tool()) };
+        agent.policy.max_steps = max_steps;
+        agent.policy.timeout = Some(600_000);
+        agent
+    })
+}
+
+/// Ids are small, so that most inputs meet something that is open and some meet nothing.
+fn inputs() -> impl Strategy<Value = Input> {
+    let call = || (0..6u32).prop_map(|number| CallId::new(format!("c{number}")));
+    let number = || 1..40u64;
+    let model_call = move || number().prop_map(ModelCallId);
+    prop_oneof![
+        2 => Just(Input::Prompt(text("hello"))),
+        1 => Just(Input::Steer(text("wait"))),
+        1 => Just(Input::FollowUp(text("then"))),
+        1 => Just(Input::Abort { reason: None }),
+        8 => (model_call(), model_events()).prop_map(|(call, events)| Input::ModelEvents { call, events }),
+        4 => model_call().prop_map(|call| Input::ModelEnded { call, outcome: Ok(()) }),
+        1 => model_call().prop_map(|call| {
+            Input::ModelEnded { call, outcome: Err(Error::new(ErrorKind::Overloaded, "busy")) }
+        }),
+        4 => call().prop_map(|call_id| Input::ToolEnded { call_id, output: ToolOutput::text("ok") }),
+        1 => call().prop_map(|call_id| Input::ToolProgress { call_id, data: raw("1") }),
+        2 => call().prop_map(|call_id| Input::InputValidated { call_id, outcome: Ok(Some(raw("{}"))) }),
+        1 => call().prop_map(|call_id| Input::InputValidated { call_id, outcome: Err("no".into()) }),
+        2 => call().prop_map(|call_id| Input::Approval { call_id, decision: Approval::Allow }),
+        1 => call().prop_map(|call_id| Input::Approval { call_id, decision: Approval::Deny { reason: None } }),
+        4 => (number(), hook_replies()).prop_map(|(hook, reply)| Input::HookReplied { hook: HookId(hook), reply }),
+        2 => number().prop_map(|timer| Input::Timer { timer: TimerId(timer) }),
+        4 => (1..9u64).prop_map(|seq| Input::CheckpointSaved { seq }),
+        1 => (1..9u64).prop_map(|seq| {
+            Input::CheckpointFailed { seq, error: Error::new(ErrorKind::Storage, "full") }
+        }),
+    ]
+}
+
+fn model_events() -> impl Strategy<Value = Vec<ModelEvent>> {
+    let calls = prop::collection::vec(
+        (0..6u32, prop::sample::select(vec!["plain", "alone", "guarded", "client", "none"])),
+        0..3,
+    );
+    let whole = calls.prop_map(|calls| {
+        let mut events = text_block(0, "words");
+        for ((id, name), block) in calls.into_iter().zip(1..) {
+            events.extend(call_block(block, &format!("c{id}"), name, "{}"));
+        }
+        events.extend(stop(StopReason::Stop));
+        events
+    });
+    let partial = Just(vec![
+        ModelEvent::TextStart { block: 0 },
+        ModelEvent::TextDelta { block: 0, text: "wor".into() },
+        ModelEvent::ToolInputStart { block: 1, id: "c0".into(), name: "plain".into() },
+    ]);
+    let stray = Just(vec![
+        ModelEvent::ToolInputDelta { block: 7, json: "}".into() },
+        ModelEvent::TextEnd { block: 9, replay: None },
+    ]);
+    prop_oneof![4 => whole, 1 => partial, 1 => stray]
+}
+
+fn hook_replies() -> impl Strategy<Value = Result<HookReply, String>> {
+    prop_oneof![
+        4 => Just(Ok(HookReply::Continue)),
+        1 => Just(Ok(HookReply::ChangeInput(raw("[]")))),
+        1 => Just(Ok(HookReply::ChangeResult(ToolOutput::text("changed")))),
+        1 => Just(Ok(HookReply::Ask)),
+        1 => Just(Err("it threw".into())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_of_inputs_ends_in_one_run_end(agent in agents(), inputs in prop::collection::vec((inputs(), 0..2_000u64), 0..120)) {
+        let mut host = Harness::new(agent);
+        for (input, wait) in inputs {
+            host.now = host.now.after(wait);
+            let before = host.session.snapshot();
+            if host.try_give(input).is_err() {
+                prop_assert_eq!(host.session.snapshot(), before, "a refused input changes nothing");
+            }
+        }
+        host.give(Input::Abort { reason: None });
+        prop_assert_eq!(host.status(), Status::Idle);
+        prop_assert!(host.timers.is_empty(), "no timer outlives its run");
+        check_events(&host)?;
+        check_history(&host)?;
+        prop_assert_eq!(rebuild::transcript(&host.events), host.transcript());
+    }
+}
+
+fn check_events(host: &Harness) -> Result<(), TestCaseError> {
+    let mut is_running = false;
+    for event in &host.events {
+        match event.kind {
+            EventKind::RunStart => {
+                prop_assert!(!is_running);
+                is_running = true;
+            }
+            EventKind::RunEnd(_) => {
+                prop_assert!(is_running);
+                is_running = false;
+            }
+            _ => prop_assert!(is_running, "nothing after the end: {:?}", host.names()),
+        }
+    }
+    prop_assert!(!is_running);
+    let calls = host.effects.iter().filter(|effect| matches!(effect, Effect::CallModel { .. })).count();
+    prop_assert!(calls <= host.names().len());
+    Ok(())
+}
+
+/// Each answer with calls is followed by one result for each, in order, and no call id comes twice.
+fn check_history(host: &Harness) -> Result<(), TestCaseError> {
+    let mut seen = std::collections::HashSet::new();
+    let mut expected: Option<Vec<CallId>> = None;
+    for message in host.session.history() {
+        match &message.body {
+            Body::Assistant(assistant) => {
+                prop_assert_eq!(&expected, &None);
+                prop_assert!(!assistant.content.is_empty());
+                let calls: Vec<CallId> = assistant
+                    .content
+                    .iter()
+                    .filter_map(|part| match part {
+                        Part::ToolCall(call) => Some(call.call_id.clone()),
+                        _ => None,
+                    })
+                    .collect();
+                for call in &calls {
+                    prop_assert!(seen.insert(call.clone()), "{} comes twice", call);
+                }
+                expected = Some(calls).filter(|calls| !calls.is_empty());
+            }
+            Body::Tool(tool) => {
+                let results: Vec<CallId> = tool.results.iter().map(|result| result.call_id.clone()).collect();
+                prop_assert_eq!(expected.take(), Some(results));
+            }
+            _ => prop_assert_eq!(&expected, &None),
+        }
+    }
+    prop_assert_eq!(expected, None);
+    Ok(())
+}
