@@ -3,6 +3,7 @@
 //! `run-end`.
 //!
 //! `CRABLET_CRASH_SCRIPTS` sets how many scripts are run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "session/harness.rs"]
@@ -19,7 +20,7 @@ use crablet::agent::{
 };
 use crablet::model::{Body, Content, ModelEvent, StopReason};
 use crablet::{Error, ErrorKind, Millis};
-use harness::{agent, call_block, content_in_short, in_short, stop, text, text_block, tool};
+use harness::{agent, call_block, content_in_short, in_short, stop, text, tool};
 
 const DEFAULT_SCRIPTS: u64 = 1_000;
 
@@ -352,7 +353,7 @@ impl<'script> World<'script> {
     }
 
     /// The user says again what the process may have forgotten.
-    fn speak_up(&mut self, process: &mut Process, number: usize) {
+    fn speak_up(&self, process: &mut Process, number: usize) {
         let Some(step) = self.script.steps.get(number) else { return };
         let mut say = |words: String, input: fn(Vec<Content>) -> Input, wanted: bool| {
             let content = text(&words);

@@ -100,8 +100,6 @@ pub struct Policy {
     pub retry_cap: u64,
     /// The most tools at work at once. Default 8.
     pub max_concurrent_tools: u32,
-    /// How long an aborted run waits for tools that ignore the signal, in milliseconds. Default 0: it does not wait.
-    pub abort_grace: u64,
     /// The most milliseconds of one run; `None` for no limit, the default.
     pub timeout: Option<u64>,
     /// The most milliseconds a tool hook may take; `None` for no limit, the default. A hook before a call that takes
@@ -121,7 +119,6 @@ impl Default for Policy {
             retry_base: 1_000,
             retry_cap: 60_000,
             max_concurrent_tools: 8,
-            abort_grace: 0,
             timeout: None,
             hook_timeout: None,
             first_byte_timeout: 120_000,

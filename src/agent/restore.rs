@@ -114,13 +114,13 @@ fn read_phase(phase: &Object<'_>, conversation: &Conversation) -> Result<Phase, 
     Ok(match kind.as_str() {
         "between-steps" => Phase::BetweenSteps,
         "saving" => Phase::Saving { seq: 0 },
-        "calling" => Phase::Calling(ModelCall {
+        "calling" => Phase::Calling(Box::new(ModelCall {
             id: ModelCallId(0),
             attempt: number(phase, "attempt")?,
             answer: Answer::default(),
             last_data: None,
             data_since_timer: false,
-        }),
+        })),
         "waiting" => Phase::Waiting { attempt: number(phase, "attempt")? },
         "tools" => {
             Phase::Tools { batch: read_batch(&phase.objects("calls"), conversation)?, suspension: Suspension::None }

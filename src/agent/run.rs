@@ -36,7 +36,7 @@ pub(super) enum Phase {
     /// The step has begun; the model is called once this checkpoint is safe.
     Saving { seq: u64 },
     /// The model answers.
-    Calling(ModelCall),
+    Calling(Box<ModelCall>),
     /// An attempt failed; the next one begins when its timer is due.
     Waiting { attempt: u32 },
     /// The calls of the answer are worked on.

@@ -53,7 +53,8 @@ impl Run {
         context.perform(Effect::CallModel { call: id, request });
         context.set_timer(Purpose::ModelSilence, first_byte_timeout);
         let answer = Answer::default();
-        self.phase = Phase::Calling(ModelCall { id, attempt, answer, last_data: None, data_since_timer: false });
+        let call = ModelCall { id, attempt, answer, last_data: None, data_since_timer: false };
+        self.phase = Phase::Calling(Box::new(call));
     }
 
     /// Takes a chunk of the answer.
@@ -111,7 +112,7 @@ impl Run {
     pub(super) fn model_is_silent(&mut self, conversation: &mut Conversation, now: Millis) {
         let policy = &conversation.agent.policy;
         let (idle_timeout, first_byte_timeout) = (policy.idle_timeout, policy.first_byte_timeout);
-        let call = match std::mem::replace(&mut self.phase, Phase::Over) {
+        let mut call = match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Calling(call) => call,
             phase => {
                 self.phase = phase;
@@ -123,7 +124,8 @@ impl Run {
             && now.since(last_data) < idle_timeout
         {
             let remaining = idle_timeout - now.since(last_data);
-            self.phase = Phase::Calling(ModelCall { data_since_timer: false, ..call });
+            call.data_since_timer = false;
+            self.phase = Phase::Calling(call);
             self.context(conversation, now).set_timer(Purpose::ModelSilence, remaining);
             return;
         }
@@ -159,7 +161,7 @@ impl Run {
         &mut self,
         conversation: &mut Conversation,
         now: Millis,
-        mut call: ModelCall,
+        mut call: Box<ModelCall>,
         ended: Result<(), Error>,
     ) {
         self.step_usage = self.step_usage.plus(call.answer.usage());
@@ -167,7 +169,7 @@ impl Run {
         self.context(conversation, now).clear_timer(&Purpose::ModelSilence);
         match call.answer.outcome(ended) {
             Ok(reason) => self.take_answer(conversation, now, call.answer, reason),
-            Err(error) => self.attempt_failed(conversation, now, call, error),
+            Err(error) => self.attempt_failed(conversation, now, *call, error),
         }
     }
 
