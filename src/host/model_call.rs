@@ -1,9 +1,11 @@
 //! One attempt of a model call, from request to last event.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::StreamExt;
+use futures_util::future::select;
 
 use super::port::Port;
 use super::{Body, CancelToken, CredentialSource, FunctionModel, Host};
@@ -14,6 +16,10 @@ use crate::model::{Access, Credentials, ModelEvent, ModelRequest};
 /// The most events of a function model that are handed over at once, so that a stream that is always ready does not keep
 /// its reader waiting.
 const MAX_BATCH: usize = 256;
+
+/// How long an answer that is complete may take to end its body, in milliseconds: what follows the last event is at most
+/// an end mark, and a server that holds the connection open longer does so for no use of ours.
+const DRAIN_TIME: u64 = 1_000;
 
 /// Calls a model over HTTP with its wire protocol.
 pub(super) async fn call_http<H: Host>(
@@ -65,9 +71,18 @@ async fn answer_over_http<H: Host>(
         // A chunk without events is handed over too: it shows that the model is alive.
         port.send(Input::ModelEvents { call, events }).await;
         if complete {
+            if matches!(chunk, Ok(Some(_))) {
+                host.spawn(drain(body, host.sleep(DRAIN_TIME)));
+            }
             return Ok(());
         }
     }
+}
+
+/// Reads what little is left of an answer: a connection whose answer was read to its end can be used again.
+async fn drain(mut body: impl Body, time_is_up: impl Future<Output = ()>) {
+    let rest = std::pin::pin!(async { while let Ok(Some(_)) = body.next().await {} });
+    select(rest, std::pin::pin!(time_is_up)).await;
 }
 
 /// Calls a model that is a function.

@@ -7,7 +7,7 @@ use crablet::host::Body;
 use crablet::model::ResponseHead;
 use crablet::{Error, ErrorKind};
 
-use super::VirtualTime;
+use super::{Observer, VirtualTime};
 
 /// What a server answers to one request.
 #[derive(Debug, Default)]
@@ -81,9 +81,9 @@ impl Exchange {
     pub(super) async fn perform(
         mut self,
         time: VirtualTime,
-        on_abort: impl FnOnce() + Send + 'static,
+        observer: Observer,
     ) -> Result<(ResponseHead, ScriptedBody), Error> {
-        let mut body = ScriptedBody { steps: VecDeque::new(), time, on_abort: Some(Box::new(on_abort)) };
+        let mut body = ScriptedBody { steps: VecDeque::new(), time, observer, complete: false };
         while let Some(Step::Wait(_) | Step::Hang) = self.steps.front() {
             match self.steps.pop_front() {
                 Some(Step::Wait(milliseconds)) => body.time.sleep(milliseconds).await,
@@ -91,7 +91,7 @@ impl Exchange {
             }
         }
         let Some(head) = self.head else {
-            body.on_abort = None;
+            body.complete = true;
             return Err(Error::new(ErrorKind::Network, "connection refused"));
         };
         body.steps = self.steps;
@@ -99,29 +99,31 @@ impl Exchange {
     }
 }
 
-type OnAbort = Box<dyn FnOnce() + Send>;
-
 /// The rest of an exchange.
 pub(crate) struct ScriptedBody {
     steps: VecDeque<Step>,
     time: VirtualTime,
-    on_abort: Option<OnAbort>,
+    observer: Observer,
+    complete: bool,
 }
 
 impl Body for ScriptedBody {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         loop {
             match self.steps.pop_front() {
-                Some(Step::Chunk(bytes)) => return Ok(Some(bytes)),
+                Some(Step::Chunk(bytes)) => {
+                    self.observer.chunk_read();
+                    return Ok(Some(bytes));
+                }
                 Some(Step::Wait(milliseconds)) => self.time.sleep(milliseconds).await,
                 Some(Step::Jump(milliseconds)) => self.time.jump(milliseconds),
                 Some(Step::Hang) => pending().await,
                 Some(Step::Cut) => {
-                    self.on_abort = None;
+                    self.complete = true;
                     return Err(Error::new(ErrorKind::Network, "connection reset by peer"));
                 }
                 None => {
-                    self.on_abort = None;
+                    self.complete = true;
                     return Ok(None);
                 }
             }
@@ -132,8 +134,8 @@ impl Body for ScriptedBody {
 /// Dropped before its end: the server sees the connection close.
 impl Drop for ScriptedBody {
     fn drop(&mut self) {
-        if let Some(on_abort) = self.on_abort.take() {
-            on_abort();
+        if !self.complete {
+            self.observer.aborted();
         }
     }
 }

@@ -76,6 +76,7 @@ impl VirtualTime {
         loop {
             while woken.0.swap(false, Ordering::SeqCst) {
                 if let Poll::Ready(outcome) = future.as_mut().poll(&mut context) {
+                    self.state.lock().unwrap().spawned.append(&mut tasks);
                     return outcome;
                 }
                 tasks.append(&mut self.state.lock().unwrap().spawned);

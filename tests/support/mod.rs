@@ -31,6 +31,7 @@ struct Network {
     script: VecDeque<Exchange>,
     requests: Vec<HttpRequest>,
     aborted: usize,
+    chunks_read: usize,
 }
 
 impl ScriptedHost {
@@ -47,6 +48,11 @@ impl ScriptedHost {
     /// Runs a future to its end; panics when nothing can happen any more.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.time.block_on(future)
+    }
+
+    /// How many chunks were taken from the network.
+    pub(crate) fn chunks_read(&self) -> usize {
+        self.network.lock().unwrap().chunks_read
     }
 
     /// Waits in virtual time.
@@ -85,6 +91,19 @@ impl ScriptedHost {
     }
 }
 
+/// Sees what becomes of an exchange.
+pub(crate) struct Observer(Arc<Mutex<Network>>);
+
+impl Observer {
+    fn aborted(&self) {
+        self.0.lock().unwrap().aborted += 1;
+    }
+
+    fn chunk_read(&self) {
+        self.0.lock().unwrap().chunks_read += 1;
+    }
+}
+
 impl Host for ScriptedHost {
     type Body = ScriptedBody;
     type Socket = NoSocket;
@@ -98,8 +117,7 @@ impl Host for ScriptedHost {
             network.requests.push(request);
             network.script.pop_front().expect("a request that the script does not have")
         };
-        let network = self.network.clone();
-        exchange.perform(self.time.clone(), move || network.lock().unwrap().aborted += 1)
+        exchange.perform(self.time.clone(), Observer(self.network.clone()))
     }
 
     fn connect(
