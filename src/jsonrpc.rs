@@ -206,6 +206,11 @@ impl Params {
         self.0.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value)
     }
 
+    /// The JSON object.
+    pub fn to_raw(&self) -> RawJson {
+        to_raw(self)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -246,11 +251,6 @@ pub fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> RawJson {
         }
     }
     to_raw(&members)
-}
-
-/// `{}`, the result that says only that it was done.
-pub fn empty_object() -> RawJson {
-    to_raw(&Params::new())
 }
 
 fn envelope(id: Option<&RequestId>, method: Option<&str>, params: &Params) -> RawJson {

@@ -11,6 +11,8 @@ mod effects;
 mod function_model;
 mod hooks;
 mod maybe_send;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod model_call;
 mod port;
 mod prompt;

@@ -2,4 +2,5 @@
 
 pub mod client;
 pub mod protocol;
+pub mod tools;
 pub mod transport;

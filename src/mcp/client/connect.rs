@@ -2,7 +2,7 @@
 
 use super::super::protocol::{Era, EraChoice, EraRecord, Revision, STATELESS_VERSION, ServerInfo};
 use super::super::transport::{OPAQUE_FAILURE, Outbound, RequestId};
-use super::{Client, Effect, Event, PROBE_LIMIT, Pending, Phase, STARTUP_LIMIT, TimerId, TransportKind};
+use super::{Client, Effect, Event, Opening, PROBE_LIMIT, Pending, Phase, STARTUP_LIMIT, TimerId, TransportKind};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 use crate::jsonrpc::{Params, RpcError, code};
@@ -39,12 +39,23 @@ enum Finding {
 }
 
 impl Client {
-    pub(super) fn connect(&mut self, now: Millis) {
+    pub(super) fn open(&mut self, now: Millis, opening: Opening) {
+        self.id_prefix = opening.id_prefix;
+        if self.options.era == EraChoice::Auto {
+            self.options.era = opening.era.unwrap_or_default();
+        }
+        match opening.initialized {
+            Some(result) => {
+                self.start_connecting(now, Connecting::default());
+                self.initialized(now, &result, true);
+            }
+            None => self.connect(now),
+        }
+    }
+
+    fn connect(&mut self, now: Millis) {
         let known = self.options.known_era.map(|record| record.era);
         self.start_connecting(now, Connecting { is_assumed: known.is_some(), ..Connecting::default() });
-        if let Some(result) = self.options.initialized.take() {
-            return self.initialized(now, &result, true);
-        }
         match (self.options.era, known) {
             (EraChoice::Auto | EraChoice::Stateless, Some(Era::Stateless)) => {
                 self.ready(now, Era::Stateless, ServerInfo::default());

@@ -19,12 +19,8 @@ pub struct ClientOptions {
     pub era: EraChoice,
     /// What an earlier client found. A wrong record costs one request and is found out by itself.
     pub known_era: Option<EraRecord>,
-    /// The result of an `initialize` that was already answered on this connection, which must not be sent again.
-    pub initialized: Option<RawJson>,
     /// The client's capabilities. Declare only what is answered.
     pub capabilities: Params,
-    /// A text before every request id, for transports that outlive a client.
-    pub id_prefix: Option<String>,
 }
 
 impl ClientOptions {
@@ -39,11 +35,20 @@ impl ClientOptions {
             transport,
             era: EraChoice::Auto,
             known_era: None,
-            initialized: None,
             capabilities: Params::new(),
-            id_prefix: None,
         }
     }
+}
+
+/// What a transport learnt of its server before the first message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Opening {
+    /// The era that the server speaks, where the transport found out.
+    pub era: Option<EraChoice>,
+    /// The result of an `initialize` that was already answered on this connection, which must not be sent again.
+    pub initialized: Option<RawJson>,
+    /// A text before every request id, where the connection outlives a client; else empty.
+    pub id_prefix: String,
 }
 
 /// What a client must know of its transport.
@@ -64,8 +69,8 @@ pub struct OperationId(pub u64);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Input {
-    /// Connect: find out the era and agree on a revision.
-    Connect,
+    /// The transport is there: find out the era and agree on a revision.
+    Connect(Opening),
     /// Start an operation; ended by one [`Event::Done`].
     Start {
         /// Its name.

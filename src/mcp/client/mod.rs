@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 pub use io::{
-    CallOptions, ClientOptions, Effect, Event, Input, OperationId, Progress, Reply, Request, TimerId, TransportKind,
+    CallOptions, ClientOptions, Effect, Event, Input, Opening, OperationId, Progress, Reply, Request, TimerId,
+    TransportKind,
 };
 
 use self::connect::Connecting;
@@ -47,6 +48,7 @@ pub struct Client {
     pending: BTreeMap<RequestId, Pending>,
     /// The tools of the last list, for the headers of calls.
     tools: BTreeMap<String, Arc<Tool>>,
+    id_prefix: String,
     next_id: u64,
     effects: VecDeque<Effect>,
     events: VecDeque<Event>,
@@ -80,6 +82,7 @@ impl Client {
             operations: BTreeMap::new(),
             pending: BTreeMap::new(),
             tools: BTreeMap::new(),
+            id_prefix: String::new(),
             next_id: 1,
             effects: VecDeque::new(),
             events: VecDeque::new(),
@@ -94,8 +97,8 @@ impl Client {
     /// in use, `limit` when too many operations are open, or the reason why the connection is closed.
     pub fn handle(&mut self, now: Millis, input: Input) -> Result<(), Error> {
         match input {
-            Input::Connect if matches!(self.phase, Phase::Idle) => self.connect(now),
-            Input::Connect => {}
+            Input::Connect(opening) if matches!(self.phase, Phase::Idle) => self.open(now, opening),
+            Input::Connect(_) => {}
             Input::Start { operation, request, options } => return self.start(now, operation, request, &options),
             Input::Cancel { operation, reason } => self.cancel(operation, &reason),
             Input::Inbound(inbound) => self.receive(now, inbound),
@@ -119,8 +122,7 @@ impl Client {
         let error = Error::new(ErrorKind::ConnectionClosed, "the connection to the MCP server was closed");
         self.end_operations(&error);
         match self.phase {
-            Phase::Idle => self.phase = Phase::Closed(error),
-            Phase::Connecting(_) | Phase::Ready { .. } => {
+            Phase::Idle | Phase::Connecting(_) | Phase::Ready { .. } => {
                 self.end_connecting();
                 self.phase = Phase::Closing;
                 self.effects.push_back(Effect::Send(Outbound::Close));
@@ -196,9 +198,9 @@ impl Client {
     fn next_request_id(&mut self) -> RequestId {
         let number = self.next_id;
         self.next_id += 1;
-        match &self.options.id_prefix {
-            Some(prefix) => RequestId::Text(format!("{prefix}{number}")),
-            None => RequestId::Number(number),
+        match self.id_prefix.as_str() {
+            "" => RequestId::Number(number),
+            prefix => RequestId::Text(format!("{prefix}{number}")),
         }
     }
 

@@ -5,7 +5,7 @@ use super::super::transport::{Inbound, Outbound, RequestId};
 use super::{Client, Effect, Event, OperationId, Pending, Phase, Progress};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
-use crate::jsonrpc::{self, Message, RpcError, code};
+use crate::jsonrpc::{self, Message, Params, RpcError, code};
 use crate::time::Millis;
 
 impl Client {
@@ -93,7 +93,7 @@ impl Client {
             _ => Era::Handshake(super::super::protocol::Revision::LATEST),
         };
         let outcome = match method {
-            "ping" => Ok(jsonrpc::empty_object()),
+            "ping" => Ok(Params::new().to_raw()),
             _ => Err(RpcError::new(code::METHOD_NOT_FOUND, format!("this client does not offer {method}"))),
         };
         let message = jsonrpc::response(id, &outcome);

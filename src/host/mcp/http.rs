@@ -1,0 +1,210 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::{AbortHandle, Aborted, abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+
+use super::timers::Timers;
+use super::{Carrier, Delivery};
+use crate::error::Error;
+use crate::host::{Body, BoxFuture, Host, MaybeSend, MaybeSync};
+use crate::mcp::client::Opening;
+use crate::mcp::transport::streamable_http::{Effect, ExchangeId, Input, StreamableHttp, StreamableHttpOptions};
+use crate::mcp::transport::{Inbound, Outbound};
+use crate::model::{HttpRequest, ResponseHead};
+
+/// An MCP server that is reached over Streamable HTTP.
+#[derive(Clone)]
+pub struct HttpServer {
+    /// Its address, and how to use it.
+    pub options: StreamableHttpOptions,
+    /// Further headers of every request, such as `authorization`.
+    pub headers: Option<Arc<dyn HeaderSource>>,
+}
+
+impl HttpServer {
+    /// The server at this address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { options: StreamableHttpOptions::new(url), headers: None }
+    }
+
+    /// Adds headers to every request.
+    #[must_use]
+    pub fn headers(mut self, source: impl HeaderSource) -> Self {
+        self.headers = Some(Arc::new(source));
+        self
+    }
+}
+
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HttpServer").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Supplies headers, anew for each request, so that short-lived tokens work. Names are in lower case.
+///
+/// Implemented by a list of headers that never change, and by closures that give a future of one.
+pub trait HeaderSource: MaybeSend + MaybeSync + 'static {
+    /// The headers of the next request.
+    ///
+    /// # Errors
+    ///
+    /// Whatever kept it from getting them; fails the request.
+    fn headers(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>>;
+}
+
+impl HeaderSource for Vec<(String, String)> {
+    fn headers(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+}
+
+impl<F, Supplying> HeaderSource for F
+where
+    F: Fn() -> Supplying + MaybeSend + MaybeSync + 'static,
+    Supplying: Future<Output = Result<Vec<(String, String)>, Error>> + MaybeSend + 'static,
+{
+    fn headers(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
+        Box::pin(self())
+    }
+}
+
+/// Carries the messages of one client over HTTP until the connection is over.
+pub(super) async fn carry<H: Host>(host: H, server: HttpServer, carrier: Carrier) {
+    let mut http = Http {
+        machine: StreamableHttp::new(server.options),
+        headers: server.headers,
+        timers: Timers::new(host.clone()),
+        host,
+        carrier,
+        running: BTreeMap::new(),
+        work: FuturesUnordered::new(),
+    };
+    http.run().await;
+}
+
+struct Http<H: Host> {
+    host: H,
+    machine: StreamableHttp,
+    headers: Option<Arc<dyn HeaderSource>>,
+    carrier: Carrier,
+    timers: Timers<H, ExchangeId>,
+    running: BTreeMap<ExchangeId, AbortHandle>,
+    work: FuturesUnordered<BoxFuture<'static, Result<Progress<H::Body>, Aborted>>>,
+}
+
+/// How far an exchange came.
+enum Progress<B> {
+    Head(ExchangeId, Result<(ResponseHead, B), Error>),
+    Chunk(ExchangeId, B, Result<Option<Vec<u8>>, Error>),
+}
+
+/// What the carrier waits for.
+enum Step<B> {
+    Outbound(Option<Outbound>),
+    Progress(Progress<B>),
+    Timer(ExchangeId),
+}
+
+impl<H: Host> Http<H> {
+    async fn run(&mut self) {
+        if !self.carrier.deliver(Delivery::Opened(Opening::default())).await {
+            return;
+        }
+        loop {
+            match poll_fn(|context| self.poll_step(context)).await {
+                Step::Outbound(Some(outbound)) => self.input(Input::Outbound(outbound)),
+                // The client is gone: dropping the exchanges aborts them.
+                Step::Outbound(None) => return,
+                Step::Progress(progress) => self.take_progress(progress),
+                Step::Timer(exchange) => self.input(Input::Timer { exchange }),
+            }
+            while let Some(effect) = self.machine.poll_effect() {
+                match effect {
+                    Effect::Fetch { exchange, request } => self.fetch(exchange, request),
+                    Effect::Abort { exchange } => {
+                        if let Some(handle) = self.running.remove(&exchange) {
+                            handle.abort();
+                        }
+                    }
+                    Effect::SetTimer { exchange, at } => self.timers.set(exchange, at),
+                    Effect::ClearTimer { exchange } => self.timers.clear(exchange),
+                    Effect::Deliver(inbound) => {
+                        let is_last = matches!(inbound, Inbound::Closed { .. });
+                        if !self.carrier.deliver(Delivery::Inbound(inbound)).await || is_last {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What has arrived is taken before timers that are due.
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step<H::Body>> {
+        if let Poll::Ready(outbound) = self.carrier.outbound.poll_next_unpin(context) {
+            return Poll::Ready(Step::Outbound(outbound));
+        }
+        while let Poll::Ready(Some(ended)) = self.work.poll_next_unpin(context) {
+            if let Ok(progress) = ended {
+                return Poll::Ready(Step::Progress(progress));
+            }
+        }
+        self.timers.poll_due(context).map(Step::Timer)
+    }
+
+    fn input(&mut self, input: Input) {
+        self.machine.handle(self.host.now(), input);
+    }
+
+    fn fetch(&mut self, exchange: ExchangeId, mut request: HttpRequest) {
+        let (host, headers) = (self.host.clone(), self.headers.clone());
+        self.start(exchange, async move {
+            if let Some(source) = headers {
+                match source.headers().await {
+                    Ok(headers) => headers.into_iter().for_each(|(name, value)| request.set_header(&name, value)),
+                    Err(error) => return Progress::Head(exchange, Err(error)),
+                }
+            }
+            Progress::Head(exchange, host.fetch(request).await)
+        });
+    }
+
+    fn read(&mut self, exchange: ExchangeId, mut body: H::Body) {
+        self.start(exchange, async move {
+            let chunk = body.next().await;
+            Progress::Chunk(exchange, body, chunk)
+        });
+    }
+
+    fn start(&mut self, exchange: ExchangeId, work: impl Future<Output = Progress<H::Body>> + MaybeSend + 'static) {
+        let (work, handle) = abortable(work);
+        self.running.insert(exchange, handle);
+        self.work.push(Box::pin(work));
+    }
+
+    fn take_progress(&mut self, progress: Progress<H::Body>) {
+        match progress {
+            Progress::Head(exchange, Ok((head, body))) => {
+                self.read(exchange, body);
+                self.input(Input::Head { exchange, head });
+            }
+            Progress::Chunk(exchange, body, Ok(Some(bytes))) => {
+                self.read(exchange, body);
+                self.input(Input::Bytes { exchange, bytes });
+            }
+            Progress::Chunk(exchange, _, Ok(None)) => {
+                self.running.remove(&exchange);
+                self.input(Input::End { exchange });
+            }
+            Progress::Head(exchange, Err(error)) | Progress::Chunk(exchange, _, Err(error)) => {
+                self.running.remove(&exchange);
+                self.input(Input::Failed { exchange, error });
+            }
+        }
+    }
+}

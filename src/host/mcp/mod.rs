@@ -1,0 +1,48 @@
+//! MCP servers, connected: the drivers over the machines of [`crate::mcp`].
+//!
+//! A [`Connection`] is a handle to a client that works in the background. Calls run beside one another; dropping the future
+//! of a call cancels it, and dropping the last handle closes the connection.
+
+mod connection;
+mod driver;
+mod function;
+mod http;
+mod timers;
+mod tools;
+#[cfg(feature = "shim")]
+mod websocket;
+
+pub use connection::{ConnectOptions, Connection, Observer, OnProgress};
+pub use function::RequestFunction;
+pub use http::{HeaderSource, HttpServer};
+pub use tools::tools;
+
+use futures_channel::mpsc;
+
+use crate::mcp::client::Opening;
+use crate::mcp::transport::{Inbound, Outbound};
+
+/// What a carrier tells its client's driver.
+#[derive(Debug)]
+enum Delivery {
+    Opened(Opening),
+    Inbound(Inbound),
+}
+
+/// How many deliveries may wait for the client. It takes them at once; the bound keeps a fast network from filling the
+/// memory while a slow observer is called.
+const DELIVERY_LIMIT: usize = 32;
+
+/// The two ends of the way between a client's driver and what carries its messages.
+struct Carrier {
+    outbound: mpsc::UnboundedReceiver<Outbound>,
+    deliveries: mpsc::Sender<Delivery>,
+}
+
+impl Carrier {
+    /// Hands something over; `false` when nobody is there any more.
+    async fn deliver(&mut self, delivery: Delivery) -> bool {
+        let is_ready = std::future::poll_fn(|context| self.deliveries.poll_ready(context)).await.is_ok();
+        is_ready && self.deliveries.start_send(delivery).is_ok()
+    }
+}

@@ -1,0 +1,50 @@
+use std::collections::BTreeMap;
+use std::task::{Context, Poll};
+
+use futures_util::future::{AbortHandle, Aborted, abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+
+use super::super::{BoxFuture, Host};
+use crate::time::Millis;
+
+/// The timers of one machine, by name. A timer that was cleared or set anew is stopped at once.
+pub(super) struct Timers<H, Name> {
+    host: H,
+    running: BTreeMap<Name, AbortHandle>,
+    sleeping: FuturesUnordered<BoxFuture<'static, Result<Name, Aborted>>>,
+}
+
+impl<H: Host, Name: Copy + Ord + Send + 'static> Timers<H, Name> {
+    pub(super) fn new(host: H) -> Self {
+        Self { host, running: BTreeMap::new(), sleeping: FuturesUnordered::new() }
+    }
+
+    pub(super) fn set(&mut self, name: Name, at: Millis) {
+        let sleep = self.host.sleep(at.since(self.host.now()));
+        let (sleep, handle) = abortable(async move {
+            sleep.await;
+            name
+        });
+        self.sleeping.push(Box::pin(sleep));
+        if let Some(earlier) = self.running.insert(name, handle) {
+            earlier.abort();
+        }
+    }
+
+    pub(super) fn clear(&mut self, name: Name) {
+        if let Some(handle) = self.running.remove(&name) {
+            handle.abort();
+        }
+    }
+
+    /// The name of a timer that is due.
+    pub(super) fn poll_due(&mut self, context: &mut Context<'_>) -> Poll<Name> {
+        while let Poll::Ready(Some(ended)) = self.sleeping.poll_next_unpin(context) {
+            if let Ok(name) = ended {
+                self.running.remove(&name);
+                return Poll::Ready(name);
+            }
+        }
+        Poll::Pending
+    }
+}
