@@ -4,6 +4,9 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/layout.css";
 import "./styles/chat.css";
+import "./styles/markdown.css";
+import "./styles/tool-card.css";
+import "./styles/composer.css";
 import "./styles/panel.css";
 import "./styles/inspector.css";
 
