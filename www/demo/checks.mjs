@@ -104,6 +104,18 @@ async function streaming({ check, demo, playground }) {
   });
 }
 
+async function followUps({ check, playground }) {
+  const { page } = playground;
+  await check("a message can wait until the agent is done", async () => {
+    await playground.send("Count to 200");
+    await page.locator(".markdown", { hasText: "20, 21" }).last().waitFor();
+    await page.locator("#prompt").fill("Count to 7");
+    await page.getByRole("button", { name: "Send when the agent is done" }).click();
+    const answer = await playground.answered();
+    assert.ok(answer.includes("1, 2, 3, 4, 5, 6, 7") && !answer.includes("200"), answer);
+  });
+}
+
 async function badInput({ check, demo, playground, screenshotFolder }) {
   const good = { model: "scripted-demo", baseUrl: demo.modelUrl };
   const works = async () => {
@@ -356,4 +368,4 @@ async function endings({ check, demo }) {
   });
 }
 
-export const suites = [tools, streaming, badInput, httpServer, secrets, looks, lostShim, endings];
+export const suites = [tools, streaming, followUps, badInput, httpServer, secrets, looks, lostShim, endings];

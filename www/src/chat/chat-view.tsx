@@ -109,17 +109,25 @@ function render(item: Item) {
   }
 }
 
-const STEER_WORDS = {
-  pending: "waiting for the agent to finish its step",
-  delivered: "said while it worked",
-  dropped: "not taken in: the run ended first",
+/** What is said below a message that was given while the agent worked. */
+const DELIVERY_WORDS = {
+  steer: {
+    pending: "waits for the agent to finish its step",
+    delivered: "said while the agent worked",
+    dropped: "not taken in: the run ended first",
+  },
+  "follow-up": {
+    pending: "waits for the agent to be done",
+    delivered: "given while the agent worked",
+    dropped: "not taken in",
+  },
 };
 
 function UserMessage({ item }: { readonly item: UserItem }) {
   return (
     <div class="user-message">
       <p>{item.text}</p>
-      {item.steer && <small>{STEER_WORDS[item.steer]}</small>}
+      {item.via !== "prompt" && <small>{DELIVERY_WORDS[item.via][item.delivery]}</small>}
     </div>
   );
 }

@@ -1,7 +1,7 @@
-// The field to write in: sends a prompt, or steers the run that is working.
+// The field to write in: sends a prompt, steers the run that is working, or says what comes after it.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { SendIcon, StopIcon } from "../ui/icons";
+import { QueueIcon, SendIcon, StopIcon } from "../ui/icons";
 import { isScripted } from "../connection/settings";
 import { abort, isRunning, send, transcript } from "./conversation";
 
@@ -16,9 +16,9 @@ export function Composer() {
     if (matchMedia("(hover: hover)").matches) field.current?.focus();
   }, []);
 
-  const submit = () => {
+  const submit = (whileRunning: "steer" | "follow-up" = "steer") => {
     if (!isReady) return;
-    send(text.value.trim());
+    send(text.value.trim(), whileRunning);
     text.value = "";
     field.current?.focus();
   };
@@ -26,7 +26,7 @@ export function Composer() {
     // Enter that ends the composition of a character is not for us.
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      submit();
+      submit(event.ctrlKey || event.metaKey ? "follow-up" : "steer");
     } else if (event.key === "Escape" && isRunning.value) {
       abort();
     }
@@ -57,6 +57,17 @@ export function Composer() {
         {isRunning.value && (
           <button type="button" class="round-button stop" onClick={abort} aria-label="Stop" title="Stop (Escape)">
             <StopIcon />
+          </button>
+        )}
+        {isRunning.value && isReady && (
+          <button
+            type="button"
+            class="round-button queue"
+            onClick={() => submit("follow-up")}
+            aria-label="Send when the agent is done"
+            title="Send when the agent is done (Ctrl+Enter)"
+          >
+            <QueueIcon />
           </button>
         )}
         {(!isRunning.value || isReady) && (

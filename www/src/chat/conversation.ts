@@ -29,14 +29,14 @@ let session: { readonly settings: string; readonly session: Session } | undefine
 let saved: SessionSnapshot | undefined;
 let run: Run | undefined;
 
-/** Sends a message: as a new prompt, or into the run that is working. */
-export function send(text: string): void {
+/** Sends a message: as a new prompt; into the run that is working, to steer it; or to be worked on after that. */
+export function send(text: string, whileRunning: "steer" | "follow-up" = "steer"): void {
   if (run) {
-    steer(run, text);
+    add(run, text, whileRunning);
     return;
   }
   if (isRunning.value) return;
-  update(withUserMessage(current, text, false));
+  update(withUserMessage(current, text, "prompt"));
   void work((session) => session.send(text));
 }
 
@@ -92,10 +92,11 @@ function replace(snapshot: SessionSnapshot | undefined, next: Transcript): void 
   update(next);
 }
 
-function steer(run: Run, text: string): void {
-  update(withUserMessage(current, text, true));
+function add(run: Run, text: string, via: "steer" | "follow-up"): void {
+  update(withUserMessage(current, text, via));
   try {
-    run.steer(text);
+    if (via === "steer") run.steer(text);
+    else run.followUp(text);
   } catch (error) {
     update(withError(current, infoOf(error), performance.now()));
   }

@@ -120,7 +120,7 @@ describe("retries", () => {
   test("take back what the failed attempt showed, and nothing before it", () => {
     const before = afterEvents(
       [{ type: "step-start" }, { type: "text-start", id: "0" }, { type: "text-end", id: "0" }],
-      withUserMessage(EMPTY, "hi", false),
+      withUserMessage(EMPTY, "hi", "prompt"),
     );
     const transcript = afterEvents(
       [
@@ -148,25 +148,34 @@ describe("steering", () => {
     const steered = withUserMessage(
       afterEvents([{ type: "step-start" }, { type: "text-start", id: "0" }]),
       "stop at 5",
-      true,
+      "steer",
     );
     const transcript = afterEvents(
       [{ type: "text-start", id: "1" }, { type: "steer-delivered" }, { type: "text-start", id: "2" }],
       steered,
     );
     expect(kinds(transcript)).toEqual(["text", "text", "user", "text"]);
-    expect(find(transcript, "user")?.steer).toBe("delivered");
+    expect(find(transcript, "user")?.delivery).toBe("delivered");
   });
 
   test("a message that came too late says so", () => {
-    const steered = withUserMessage(afterEvents([{ type: "step-start" }]), "too late", true);
-    expect(find(afterEvents([{ type: "run-end" }], steered), "user")?.steer).toBe("dropped");
+    const steered = withUserMessage(afterEvents([{ type: "step-start" }]), "too late", "steer");
+    expect(find(afterEvents([{ type: "run-end" }], steered), "user")?.delivery).toBe("dropped");
   });
 });
 
 test("tokens add up over the steps; what was not counted is nothing", () => {
   const usages = [{ inputTokens: 10, outputTokens: 2 }, {}, { inputTokens: 5 }];
   expect(afterEvents(usages.map((usage) => ({ type: "step-end", usage }))).tokens).toEqual({ input: 15, output: 2 });
+});
+
+test("a follow-up waits until the agent takes it in, beyond the end of a run if need be", () => {
+  const queued = withUserMessage(afterEvents([{ type: "text-start", id: "0" }]), "and then", "follow-up");
+  expect(find(afterEvents([{ type: "run-end" }], queued), "user")?.delivery).toBe("pending");
+  const added = { type: "message-added", message: { role: "user", content: [], origin: "follow-up" } };
+  const transcript = afterEvents([{ type: "text-start", id: "1" }, added], queued);
+  expect(kinds(transcript)).toEqual(["text", "text", "user"]);
+  expect(find(transcript, "user")?.delivery).toBe("delivered");
 });
 
 test("an error closes what was open and is shown last", () => {
@@ -212,7 +221,7 @@ test("a saved conversation shows what it showed before", () => {
     { kind: "reasoning", text: "hm", open: false },
     { kind: "tool", status: "ok", content: [{ text: "A" }] },
     { kind: "tool", status: "error", input: "{" },
-    { kind: "user", text: "faster", steer: "delivered" },
+    { kind: "user", text: "faster", via: "steer", delivery: "delivered" },
     { kind: "text", text: "A it is" },
   ]);
 });

@@ -4,12 +4,17 @@ import type { AgentEvent, ErrorInfo, FilePart, Message, TextPart } from "crablet
 /** A tool call's way through its life. `writing`: the model still streams its arguments; `asking`: a person decides whether it runs. */
 export type ToolStatus = "writing" | "asking" | "waiting" | "running" | "ok" | "error" | "stopped";
 
+/** How a message comes into the conversation: as a prompt, between the steps of a run, or when the run would end. */
+export type Via = "prompt" | "steer" | "follow-up";
+
 export interface UserItem {
   readonly kind: "user";
   readonly id: string;
   readonly text: string;
-  /** Given while a run was working: `pending` until the agent has taken it in. */
-  readonly steer?: "pending" | "delivered" | "dropped";
+  /** How it came into the conversation. */
+  readonly via: Via;
+  /** `pending`: given while a run works, and not taken in yet. */
+  readonly delivery: "pending" | "delivered" | "dropped";
 }
 
 export interface TextItem {
@@ -70,8 +75,14 @@ export interface Tokens {
 export const EMPTY: Transcript = { items: [], stepStart: 0, nextId: 0, tokens: { input: 0, output: 0 } };
 
 /** The user speaks: as a prompt, or into a run that is working. */
-export function withUserMessage(transcript: Transcript, text: string, steered: boolean): Transcript {
-  return append(transcript, (id) => ({ kind: "user", id, text, ...(steered && { steer: "pending" as const }) }));
+export function withUserMessage(transcript: Transcript, text: string, via: Via): Transcript {
+  return append(transcript, (id) => ({
+    kind: "user",
+    id,
+    text,
+    via,
+    delivery: via === "prompt" ? "delivered" : "pending",
+  }));
 }
 
 /** A run could not go on. Everything that was open is closed. */
@@ -92,7 +103,8 @@ function withMessage(transcript: Transcript, message: Message): Transcript {
         kind: "user",
         id,
         text,
-        ...(message.origin === "steered" && { steer: "delivered" as const }),
+        via: viaOf(message.origin),
+        delivery: "delivered",
       }));
     }
     case "assistant":
@@ -117,6 +129,10 @@ function withMessage(transcript: Transcript, message: Message): Transcript {
         transcript,
       );
   }
+}
+
+function viaOf(origin: string | undefined): Via {
+  return origin === "steered" ? "steer" : origin === "follow-up" ? "follow-up" : "prompt";
 }
 
 /** Stands for the runs of a saved conversation, which are not told apart any more. */
@@ -184,9 +200,11 @@ export function withEvent(transcript: Transcript, event: AgentEvent, now: number
       return { ...noticed, stepStart: noticed.items.length };
     }
     case "steer-delivered":
-      return settleSteer(transcript, "delivered");
+      return settle(transcript, "steer", "delivered");
     case "steer-dropped":
-      return settleSteer(transcript, "dropped");
+      return settle(transcript, "steer", "dropped");
+    case "message-added":
+      return event.message.origin === "follow-up" ? settle(transcript, "follow-up", "delivered") : transcript;
     case "limit-reached":
       return append(transcript, (id) => ({
         kind: "notice",
@@ -213,20 +231,26 @@ function closeOpen(transcript: Transcript, now: number): Transcript {
   const items = transcript.items.map((item): Item => {
     if (isText(item) && item.open) return { ...item, open: false };
     if (item.kind === "tool" && item.endedAt === undefined) return { ...item, status: "stopped", endedAt: now };
-    if (item.kind === "user" && item.steer === "pending") return { ...item, steer: "dropped" };
+    if (item.kind === "user" && item.via === "steer" && item.delivery === "pending")
+      return { ...item, delivery: "dropped" };
     return item;
   });
   return { ...transcript, items, stepStart: items.length };
 }
 
-function settleSteer(transcript: Transcript, outcome: "delivered" | "dropped"): Transcript {
-  const index = transcript.items.findIndex((item) => item.kind === "user" && item.steer === "pending");
+function settle(transcript: Transcript, via: Via, delivery: "delivered" | "dropped"): Transcript {
+  const index = transcript.items.findIndex(
+    (item) => item.kind === "user" && item.via === via && item.delivery === "pending",
+  );
   const item = transcript.items[index];
   if (item?.kind !== "user") return transcript;
   // A delivered message stands where the agent took it in: after all that came before it.
   const rest = transcript.items.filter((_, position) => position !== index);
-  const settled: UserItem = { ...item, steer: outcome };
-  return { ...transcript, items: outcome === "delivered" ? [...rest, settled] : transcript.items.with(index, settled) };
+  const settled: UserItem = { ...item, delivery };
+  return {
+    ...transcript,
+    items: delivery === "delivered" ? [...rest, settled] : transcript.items.with(index, settled),
+  };
 }
 
 function append(transcript: Transcript, make: (id: string) => Item): Transcript {

@@ -24,6 +24,12 @@ export const SendIcon = () => (
     <path d="M10 16V4.500M5 9.500l5-5 5 5" />
   </Icon>
 );
+export const QueueIcon = () => (
+  <Icon>
+    <circle cx="10" cy="10" r="6.5" />
+    <path d="M10 6.5V10l2.5 1.5" />
+  </Icon>
+);
 export const StopIcon = () => (
   <Icon>
     <rect x="5.5" y="5.5" width="9" height="9" rx="1.5" fill="currentColor" />
