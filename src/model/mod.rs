@@ -1,17 +1,31 @@
 //! Models: messages, requests and events in one form, and the wire protocols that turn them into bytes and back.
 
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+mod answer;
+#[cfg(feature = "anthropic")]
+pub mod anthropic;
 mod assembler;
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+mod body;
 mod encoded;
 mod event;
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+mod failure;
 mod http;
 mod message;
 mod message_json;
+mod names;
+#[cfg(feature = "openai-chat")]
+pub mod openai_chat;
 mod request;
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+mod retry_after;
+mod transcript;
 
 use std::fmt;
 
 pub use assembler::{Answer, Assembler};
-pub use encoded::EncodedCache;
+pub use encoded::{EncodedCache, MAX_CACHE_BYTES};
 pub use event::ModelEvent;
 pub use http::{Credentials, HttpRequest, ResponseHead};
 pub use message::{

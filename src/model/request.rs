@@ -52,6 +52,27 @@ impl Model {
         Self { provider: "function".into(), id: name.clone(), access: Access::Function(name) }
     }
 
+    /// The same model at another address: a proxy, a gateway, a compatible server. Paths are appended to it.
+    #[must_use]
+    pub fn with_base_url(mut self, url: impl Into<Arc<str>>) -> Self {
+        if let Access::Http { base_url, .. } = &mut self.access {
+            *base_url = Some(url.into());
+        }
+        self
+    }
+
+    /// The same model with a further header in every request. The name is written in lower case; one that is there
+    /// already is replaced.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Self {
+        if let Access::Http { headers, .. } = &mut self.access {
+            let name = name.to_ascii_lowercase();
+            let kept = headers.iter().filter(|(candidate, _)| *candidate != name).cloned();
+            *headers = kept.chain([(name.clone(), value.into())]).collect();
+        }
+        self
+    }
+
     /// The stored form of this model's identity.
     pub fn reference(&self) -> ModelRef {
         let wire = match &self.access {

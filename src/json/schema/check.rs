@@ -41,8 +41,8 @@ struct Checker<'schema> {
 /// Where in the input a value stands.
 enum Path<'path> {
     Root,
-    Member(&'path Path<'path>, &'path str),
-    Element(&'path Path<'path>, usize),
+    Member(&'path Self, &'path str),
+    Element(&'path Self, usize),
 }
 
 impl Path<'_> {
@@ -76,9 +76,7 @@ impl<'schema> Checker<'schema> {
             self.check_type(types, value, path);
         }
         if let Some(values) = &node.values {
-            if !values.iter().any(|allowed| equal(allowed, value)) {
-                self.check_values(values, value, path);
-            }
+            self.check_values(values, value, path);
         }
         for id in &node.all_of {
             self.apply(*id, value, path, depth + 1);
@@ -168,17 +166,19 @@ impl<'schema> Checker<'schema> {
         if types.iter().any(|expected| is_of(*expected, value)) {
             return;
         }
-        if self.repairs {
-            if let Some(repaired) = types.iter().find_map(|expected| repaired(*expected, value)) {
-                *value = repaired;
-                return;
-            }
+        let fitting = types.iter().find_map(|expected| repaired(*expected, value)).filter(|_| self.repairs);
+        if let Some(fitting) = fitting {
+            *value = fitting;
+            return;
         }
         let expected: Vec<_> = types.iter().map(|expected| expected.name()).collect();
         self.problem(path, &format!("must be of type {}, but is {}", expected.join(" or "), describe(value)));
     }
 
     fn check_values(&mut self, values: &[Value], value: &mut Value, path: &Path<'_>) {
+        if values.iter().any(|allowed| equal(allowed, value)) {
+            return;
+        }
         if self.repairs {
             let same_text = |allowed: &&Value| match (allowed, &*value) {
                 (Value::String(_), Value::String(_)) => false,

@@ -1,0 +1,214 @@
+//! What all HTTP wires share of decoding: telling streams, documents and errors apart, and ending every answer once.
+
+use std::fmt;
+use std::mem;
+
+use super::Decoder;
+use super::event::ModelEvent;
+use super::failure;
+use super::http::ResponseHead;
+use crate::error::{Error, ErrorKind};
+use crate::json::Object;
+use crate::sse::{MAX_EVENT_BYTES, SseParser};
+
+/// What one wire makes of the payloads of an answer.
+pub(super) trait Protocol: fmt::Debug + Send {
+    /// One payload of the stream.
+    fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>);
+
+    /// The whole answer as one document, from servers that do not stream.
+    fn document(&mut self, document: &Object<'_>, events: &mut Vec<ModelEvent>);
+
+    /// The `[DONE]` of OpenAI's family.
+    fn done(&mut self, events: &mut Vec<ModelEvent>);
+
+    /// The bytes are at their end and no last event was given. Gives one.
+    fn end(&mut self, events: &mut Vec<ModelEvent>);
+}
+
+/// The decoder of an HTTP answer over one wire.
+///
+/// What an answer is, its bytes decide and not its content type, which many servers get wrong: a document begins with a
+/// brace or a bracket, and no event stream does.
+#[derive(Debug)]
+pub(super) struct AnswerDecoder<P> {
+    head: ResponseHead,
+    protocol: P,
+    state: State,
+    /// The beginning of the answer, to show what came instead of a stream.
+    beginning: Vec<u8>,
+    saw_payload: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing came yet but white space.
+    Undecided,
+    Stream(SseParser),
+    Document(Vec<u8>),
+    ErrorBody(Vec<u8>),
+    Over,
+}
+
+/// The most bytes of an error that are read: enough for every one seen, and for pages of gateways the beginning.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// How much of an answer that is no stream is shown.
+const MAX_BEGINNING: usize = 80;
+
+impl<P: Protocol> AnswerDecoder<P> {
+    pub(super) fn new(head: &ResponseHead, protocol: P) -> Self {
+        let is_error = head.status != 0 && !(200..300).contains(&head.status);
+        let state = if is_error { State::ErrorBody(Vec::new()) } else { State::Undecided };
+        Self { head: head.clone(), protocol, state, beginning: Vec::new(), saw_payload: false }
+    }
+
+    fn read_stream(&mut self, events: &mut Vec<ModelEvent>) {
+        let State::Stream(mut parser) = mem::replace(&mut self.state, State::Over) else { return };
+        loop {
+            match parser.next_event() {
+                Ok(Some(event)) => {
+                    self.read_event(event.name, event.data, events);
+                    if is_over(events) {
+                        return;
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => return fail(events, ErrorKind::MalformedStream, &error.to_string()),
+            }
+        }
+        self.state = State::Stream(parser);
+    }
+
+    fn read_event(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) {
+        let data = data.trim();
+        if data.is_empty() {
+            return;
+        }
+        self.saw_payload = true;
+        if data == "[DONE]" {
+            return self.protocol.done(events);
+        }
+        match Object::parse(data) {
+            Ok(payload) if name == "error" => {
+                events.push(ModelEvent::Failed(failure::from_error_object(&payload, &self.head)));
+            }
+            Ok(payload) => match failure::from_object(&payload, &self.head) {
+                Some(error) => events.push(ModelEvent::Failed(error)),
+                None => self.protocol.payload(&payload, events),
+            },
+            Err(_) if name == "error" => events.push(ModelEvent::Failed(failure::from_text(data, &self.head))),
+            // A number or a list is JSON from the future and skipped like any other unknown event.
+            Err(_) if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() => {}
+            Err(error) => {
+                let shown: String = data.chars().take(MAX_BEGINNING).collect();
+                fail(
+                    events,
+                    ErrorKind::MalformedStream,
+                    &format!("an event of the stream is not JSON ({error}): {shown}"),
+                );
+            }
+        }
+    }
+
+    fn finish_stream(&mut self, mut parser: SseParser, events: &mut Vec<ModelEvent>) {
+        // Servers forget the last empty line. A payload that was cut in the middle is no JSON and so not taken for one.
+        if let Some(event) = parser.finish() {
+            let data = event.data.trim();
+            if data == "[DONE]" || Object::parse(data).is_ok() {
+                self.read_event(event.name, event.data, events);
+            }
+        }
+        if is_over(events) {
+            return;
+        }
+        if !self.saw_payload && !self.is_announced_as_stream() {
+            let beginning = String::from_utf8_lossy(&self.beginning);
+            let told = format!("the answer is neither an event stream nor JSON; it begins with: {}", beginning.trim());
+            return fail(events, ErrorKind::MalformedStream, &told);
+        }
+        self.protocol.end(events);
+    }
+
+    fn is_announced_as_stream(&self) -> bool {
+        let announced = self.head.header("content-type").is_some_and(|value| value.contains("text/event-stream"));
+        announced && !self.beginning.starts_with(b"<")
+    }
+
+    fn finish_document(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {
+        let text = String::from_utf8_lossy(bytes);
+        match Object::parse(&text) {
+            Ok(document) => match failure::from_object(&document, &self.head) {
+                Some(error) => events.push(ModelEvent::Failed(error)),
+                None => {
+                    self.protocol.document(&document, events);
+                    if !is_over(events) {
+                        self.protocol.end(events);
+                    }
+                }
+            },
+            Err(error) if error.is_eof() => fail(events, ErrorKind::StreamTruncated, "the answer was cut off"),
+            Err(error) => fail(events, ErrorKind::MalformedStream, &format!("the answer is not valid JSON: {error}")),
+        }
+    }
+}
+
+impl<P: Protocol> Decoder for AnswerDecoder<P> {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {
+        let mut bytes = bytes;
+        if let State::Undecided = self.state {
+            let is_blank = |byte: &u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(byte);
+            let Some(start) = bytes.iter().position(|byte| !is_blank(byte)) else { return };
+            bytes = bytes.get(start..).unwrap_or_default();
+            self.state = match bytes.first() {
+                Some(b'{' | b'[') => State::Document(Vec::new()),
+                _ => State::Stream(SseParser::new()),
+            };
+        }
+        let room = MAX_BEGINNING.saturating_sub(self.beginning.len());
+        self.beginning.extend(bytes.iter().take(room));
+        match &mut self.state {
+            State::Stream(parser) => {
+                parser.push(bytes);
+                self.read_stream(events);
+            }
+            State::Document(document) => {
+                document.extend_from_slice(bytes);
+                if document.len() > MAX_EVENT_BYTES {
+                    self.state = State::Over;
+                    fail(events, ErrorKind::Limit, &format!("the answer is larger than {MAX_EVENT_BYTES} bytes"));
+                }
+            }
+            State::ErrorBody(body) => {
+                let room = MAX_ERROR_BYTES.saturating_sub(body.len());
+                body.extend(bytes.iter().take(room));
+            }
+            State::Undecided | State::Over => {}
+        }
+    }
+
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) {
+        match mem::replace(&mut self.state, State::Over) {
+            State::Undecided => fail(events, ErrorKind::StreamTruncated, "the answer is empty"),
+            State::Stream(parser) => self.finish_stream(parser, events),
+            State::Document(bytes) => self.finish_document(&bytes, events),
+            State::ErrorBody(body) => {
+                let body = String::from_utf8_lossy(&body);
+                events.push(ModelEvent::Failed(failure::from_response(&self.head, &body)));
+            }
+            State::Over => {}
+        }
+    }
+}
+
+/// The bytes of U+FEFF in UTF-8; none of them begins a document or a field of a stream.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Ends the answer with an error of the decoder's own.
+pub(super) fn fail(events: &mut Vec<ModelEvent>, kind: ErrorKind, message: &str) {
+    events.push(ModelEvent::Failed(Error::new(kind, message)));
+}
+
+fn is_over(events: &[ModelEvent]) -> bool {
+    matches!(events.last(), Some(ModelEvent::Stop { .. } | ModelEvent::Failed(_)))
+}

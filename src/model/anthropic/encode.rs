@@ -1,0 +1,232 @@
+//! The request.
+
+use serde_json::{Value, json};
+
+use super::super::body::{self, RequestBody, object_schema};
+use super::super::encoded::EncodedCache;
+use super::super::message::{Content, File, FileData};
+use super::super::names::{IdRule, wire_tool_name};
+use super::super::request::{Effort, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
+use super::super::transcript::{self, MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
+use crate::error::{Error, ErrorKind};
+use crate::json::Object;
+
+pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
+    let model = request.model.reference();
+    let reader = Reader { model: &model, ids: IdRule::Word };
+    let mut cache = cache.open(&model);
+    let options = &request.options;
+    let mut body = RequestBody::default();
+    body.set("model", request.model.id.as_ref())?;
+    body.set("max_tokens", &max_tokens(&request.model.id, options))?;
+    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+        body.set("system", &[json!({"type": "text", "text": instructions})])?;
+    }
+    let groups = transcript::groups(&request.messages);
+    let encoded = groups
+        .iter()
+        .map(|group| cache.group(group, || group.turn(&reader).map_or(Ok(String::new()), |turn| encode_turn(&turn))));
+    body.set_list("messages", encoded.collect::<Result<_, _>>()?);
+    if !request.tools.is_empty() {
+        body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
+        if let Some(choice) = tool_choice(options) {
+            body.set("tool_choice", &choice)?;
+        }
+    }
+    body.set_optional("temperature", options.temperature.as_ref())?;
+    body.set_optional("top_p", options.top_p.as_ref())?;
+    if !options.stop.is_empty() {
+        body.set("stop_sequences", &options.stop)?;
+    }
+    set_reasoning(&mut body, &request.model.id, options.reasoning)?;
+    body.set("stream", &true)?;
+    body.merge(options.extra_body.as_ref())?;
+    Ok(body)
+}
+
+/// The protocol demands a limit. Without the caller's, it is the largest that every model of the generation takes.
+fn max_tokens(model: &str, options: &RequestOptions) -> u64 {
+    let budget = match options.reasoning {
+        Some(reasoning) if !is_adaptive(model) => budget(reasoning).unwrap_or_default(),
+        _ => 0,
+    };
+    options.max_tokens.unwrap_or_else(|| {
+        let text = match model {
+            model if model.starts_with("claude-3-5") => 8192,
+            model if model.starts_with("claude-3-7") => 32_000,
+            model if model.starts_with("claude-3") => 4096,
+            model if model.starts_with("claude") => 32_000,
+            _ => 8192,
+        };
+        text.max(budget.saturating_mul(2))
+    })
+}
+
+/// Models from 4.6 on choose themselves how much to reason and take an effort; older ones take a number of tokens.
+fn is_adaptive(model: &str) -> bool {
+    let mut numbers = model.split('-').filter_map(|word| word.parse::<u32>().ok());
+    let (Some(major), minor) = (numbers.next(), numbers.next()) else { return false };
+    // A second number that long is a date.
+    let minor = minor.filter(|minor| *minor < 100).unwrap_or(0);
+    major >= 5 || (major == 4 && minor >= 6)
+}
+
+const fn budget(reasoning: Reasoning) -> Option<u64> {
+    match reasoning {
+        Reasoning::Off => None,
+        Reasoning::Budget(tokens) => Some(tokens),
+        Reasoning::Effort(Effort::Minimal) => Some(1024),
+        Reasoning::Effort(Effort::Low) => Some(2048),
+        Reasoning::Effort(Effort::Medium) => Some(8192),
+        Reasoning::Effort(Effort::High) => Some(16_384),
+    }
+}
+
+fn set_reasoning(body: &mut RequestBody, model: &str, reasoning: Option<Reasoning>) -> Result<(), Error> {
+    match reasoning {
+        None => Ok(()),
+        Some(Reasoning::Off) => body.set("thinking", &json!({"type": "disabled"})),
+        Some(Reasoning::Effort(effort)) if is_adaptive(model) => {
+            let word = match effort {
+                Effort::Minimal | Effort::Low => "low",
+                Effort::Medium => "medium",
+                Effort::High => "high",
+            };
+            body.set("thinking", &json!({"type": "adaptive"}))?;
+            body.set("output_config", &json!({"effort": word}))
+        }
+        Some(reasoning) => body.set("thinking", &json!({"type": "enabled", "budget_tokens": budget(reasoning)})),
+    }
+}
+
+fn tool_choice(options: &RequestOptions) -> Option<Value> {
+    let mut choice = match &options.tool_choice {
+        Some(ToolChoice::Auto) => json!({"type": "auto"}),
+        Some(ToolChoice::None) => return Some(json!({"type": "none"})),
+        Some(ToolChoice::Required) => json!({"type": "any"}),
+        Some(ToolChoice::Tool(name)) => json!({"type": "tool", "name": wire_tool_name(name)}),
+        None if options.parallel_tool_calls == Some(false) => json!({"type": "auto"}),
+        None => return None,
+    };
+    if let (Some(false), Some(members)) = (options.parallel_tool_calls, choice.as_object_mut()) {
+        members.insert("disable_parallel_tool_use".to_owned(), true.into());
+    }
+    Some(choice)
+}
+
+fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
+    let encoded = tools.iter().map(|tool| {
+        let name = body::json(wire_tool_name(&tool.name).as_ref())?;
+        let description = match tool.description.as_str() {
+            "" => String::new(),
+            text => format!("\"description\":{},", body::json(text)?),
+        };
+        Ok(format!("{{\"name\":{name},{description}\"input_schema\":{}}}", object_schema(&tool.input_schema)?))
+    });
+    Ok(format!("[{}]", encoded.collect::<Result<Vec<_>, Error>>()?.join(",")))
+}
+
+/// One or two messages: what the model said, and the results of its calls in one message of the user, as the protocol
+/// demands.
+fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
+    match turn {
+        Turn::User(content) => {
+            let blocks = content.iter().map(|content| content_block(content));
+            Ok(message("user", &blocks.collect::<Result<Vec<_>, _>>()?))
+        }
+        Turn::Assistant { parts, results } => {
+            let mut blocks = Vec::new();
+            for part in parts {
+                blocks.extend(part_block(part)?);
+            }
+            let results = results.iter().map(result_block).collect::<Result<Vec<_>, _>>()?;
+            let messages = [("assistant", blocks), ("user", results)];
+            let messages = messages.iter().filter(|(_, blocks)| !blocks.is_empty());
+            Ok(messages.map(|(role, blocks)| message(role, blocks)).collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+fn message(role: &str, blocks: &[String]) -> String {
+    format!("{{\"role\":\"{role}\",\"content\":[{}]}}", blocks.join(","))
+}
+
+fn part_block(part: &TurnPart<'_>) -> Result<Option<String>, Error> {
+    let member = |name: &str, replay: Option<&crate::json::RawJson>| {
+        let object = Object::parse(replay?.as_str()).ok()?;
+        object.get(name).map(|value| value.get().to_owned())
+    };
+    Ok(match part {
+        TurnPart::Text { text, replay } => {
+            let citations = member("citations", *replay).map(|json| format!(",\"citations\":{json}"));
+            let text = body::json(text)?;
+            Some(format!("{{\"type\":\"text\",\"text\":{text}{}}}", citations.unwrap_or_default()))
+        }
+        TurnPart::Reasoning { text, replay } => match (member("signature", *replay), member("redacted", *replay)) {
+            (Some(signature), _) => {
+                let text = body::json(text)?;
+                Some(format!("{{\"type\":\"thinking\",\"thinking\":{text},\"signature\":{signature}}}"))
+            }
+            (None, Some(data)) => Some(format!("{{\"type\":\"redacted_thinking\",\"data\":{data}}}")),
+            // Thinking without its signature is refused.
+            (None, None) => None,
+        },
+        TurnPart::Call(call) => {
+            let caller = member("caller", call.replay).map(|json| format!(",\"caller\":{json}"));
+            Some(format!(
+                "{{\"type\":\"tool_use\",\"id\":{},\"name\":{},\"input\":{}{}}}",
+                body::json(&call.id)?,
+                body::json(call.name.as_ref())?,
+                call.input,
+                caller.unwrap_or_default()
+            ))
+        }
+        TurnPart::Provider(replay) => Some(replay.as_str().to_owned()),
+    })
+}
+
+fn result_block(result: &TurnResult<'_>) -> Result<String, Error> {
+    let id = body::json(&result.id)?;
+    let Some(found) = result.result else {
+        let text = body::json(MISSING_RESULT)?;
+        return Ok(format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}"));
+    };
+    let is_blank = |content: &&Content| matches!(content, Content::Text(text) if text.trim().is_empty());
+    let blocks = found.content.iter().filter(|content| !is_blank(content)).map(content_block);
+    let blocks = blocks.collect::<Result<Vec<_>, _>>()?;
+    let content = if blocks.is_empty() { String::new() } else { format!(",\"content\":[{}]", blocks.join(",")) };
+    let error = if found.is_error { ",\"is_error\":true" } else { "" };
+    Ok(format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id}{content}{error}}}"))
+}
+
+fn content_block(content: &Content) -> Result<String, Error> {
+    match content {
+        Content::Text(text) => body::json(&json!({"type": "text", "text": text})),
+        Content::File(file) => file_block(file),
+    }
+}
+
+fn file_block(file: &File) -> Result<String, Error> {
+    let media_type = file.media_type.as_str();
+    let kind = match media_type {
+        "application/pdf" => "document",
+        image if image.starts_with("image/") => "image",
+        _ => {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "the Anthropic protocol takes images and PDF documents, but no {media_type}; send its text instead"
+                ),
+            ));
+        }
+    };
+    let source = match &file.data {
+        FileData::Base64(data) => json!({"type": "base64", "media_type": media_type, "data": data.as_ref()}),
+        FileData::Url(url) => json!({"type": "url", "url": url}),
+    };
+    let mut block = json!({"type": kind, "source": source});
+    if let (Some(name), "document", Some(members)) = (&file.name, kind, block.as_object_mut()) {
+        members.insert("title".to_owned(), name.as_str().into());
+    }
+    body::json(&block)
+}

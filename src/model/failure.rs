@@ -1,0 +1,510 @@
+//! What providers report as errors, sorted into the kinds of the project.
+
+use super::http::ResponseHead;
+use super::retry_after::retry_after;
+use crate::error::{Error, ErrorKind};
+use crate::json::{Object, read_string};
+
+/// The error of an answer whose status says that it failed.
+pub(super) fn from_response(head: &ResponseHead, body: &str) -> Error {
+    let body = body.trim_start_matches('\u{feff}').trim();
+    // Google wraps errors of streams in a list.
+    let body = body.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(body);
+    match Object::parse(body) {
+        Ok(object) => Report::read(&object, head).into_error(head, Some(&object)),
+        Err(_) => {
+            let is_page = body.starts_with('<');
+            let message = if is_page || body.is_empty() { String::new() } else { shortened(body) };
+            let words = head.header("x-amzn-errortype").map(normalized).into_iter().collect();
+            Report { status: Some(head.status), words, message, code: None }.into_error(head, None)
+        }
+    }
+}
+
+/// The error that an object holds, be it an event of a stream or a whole document; `None` when it holds none.
+pub(super) fn from_object(object: &Object<'_>, head: &ResponseHead) -> Option<Error> {
+    let is_error = object.get("error").is_some_and(|error| !matches!(error.get(), "null" | "false" | "\"\"" | "{}"))
+        || object.string("type").as_deref() == Some("error")
+        || object.string("object").as_deref() == Some("error");
+    is_error.then(|| from_error_object(object, head))
+}
+
+/// The error of an object that is known to report one.
+pub(super) fn from_error_object(object: &Object<'_>, head: &ResponseHead) -> Error {
+    Report::read(object, head).into_error(head, Some(object))
+}
+
+/// The error of words that are no JSON but came where an error is announced.
+pub(super) fn from_text(text: &str, head: &ResponseHead) -> Error {
+    let status = Some(head.status).filter(|status| *status >= 400);
+    Report { status, words: Vec::new(), message: shortened(text), code: None }.into_error(head, None)
+}
+
+/// What a provider says about a failure, whatever shape it said it in.
+struct Report {
+    status: Option<u16>,
+    /// Codes and types, in lower case with underscores.
+    words: Vec<String>,
+    message: String,
+    /// The code or type as it came.
+    code: Option<String>,
+}
+
+impl Report {
+    fn read(object: &Object<'_>, head: &ResponseHead) -> Self {
+        let inner = object.object("error");
+        let error = inner.as_ref().unwrap_or(object);
+        let message = message(error).or_else(|| message(object)).unwrap_or_default();
+        let mut words = Vec::new();
+        let mut code = None;
+        let mut status = Some(head.status).filter(|status| *status >= 400);
+        for source in [Some(error), inner.is_some().then_some(object)].into_iter().flatten() {
+            for member in ["code", "type", "status", "__type"] {
+                let Some(raw) = source.get(member) else { continue };
+                if let Some(word) = read_string(raw.get()) {
+                    if word != "error" && !word.is_empty() {
+                        words.push(normalized(&word));
+                        code.get_or_insert(word);
+                    }
+                } else if let Ok(number) = raw.get().parse::<u16>() {
+                    // Gateways answer 200 and put the status they mean into the body.
+                    status = status.or(Some(number).filter(|number| (400..600).contains(number)));
+                }
+            }
+        }
+        words.extend(head.header("x-amzn-errortype").map(normalized));
+        words.extend(
+            error.objects("details").iter().filter_map(|detail| detail.string("reason")).map(|word| normalized(&word)),
+        );
+        Self { status, words, message, code }
+    }
+
+    fn into_error(self, head: &ResponseHead, object: Option<&Object<'_>>) -> Error {
+        let kind = self.kind();
+        let mut told = what_happened(kind).to_owned();
+        let details: Vec<_> =
+            self.status.map(|status| format!("HTTP {status}")).into_iter().chain(self.code.clone()).collect();
+        if !details.is_empty() {
+            told = format!("{told} ({})", details.join(", "));
+        }
+        let message = redacted(&self.message);
+        if !message.is_empty() {
+            told = format!("{told}: {message}");
+        }
+        let mut error = Error::new(kind, told);
+        if let Some(status) = self.status {
+            error = error.with_status(status);
+        }
+        if let Some(code) = self.code {
+            error = error.with_code(code);
+        }
+        let inner = object.and_then(|object| object.object("error"));
+        if kind.is_retryable() {
+            if let Some(milliseconds) = retry_after(head, inner.as_ref().or(object), &self.message) {
+                error = error.with_retry_after(milliseconds);
+            }
+        }
+        error
+    }
+
+    /// The provider's own word decides, then its sentence, then the status: bad keys come as 400, unknown models as 400
+    /// or 404, and a full context window as 400, 413 or 500.
+    fn kind(&self) -> ErrorKind {
+        let message = self.message.to_lowercase();
+        let has = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+        if let Some((kind, _)) =
+            BY_WORD.iter().find(|(_, words)| self.words.iter().any(|word| words.contains(&word.as_str())))
+        {
+            // "Request too large" comes with the word for a rate limit, and the other way round.
+            return *kind;
+        }
+        // Compaction destroys history, so everything that says "slow down" is looked at before the wording of an overflow.
+        if self.status == Some(429) {
+            return if has(QUOTA_PHRASES) { ErrorKind::Quota } else { ErrorKind::RateLimit };
+        }
+        if let Some((kind, _)) = BY_PHRASE.iter().find(|(_, phrases)| has(phrases)) {
+            return *kind;
+        }
+        if self.words.iter().any(|word| SERVER_WORDS.contains(&word.as_str())) {
+            return ErrorKind::Server;
+        }
+        match self.status {
+            Some(401 | 403) => ErrorKind::Auth,
+            Some(402) => ErrorKind::Quota,
+            Some(413) => ErrorKind::ContextOverflow,
+            Some(498 | 503 | 529) => ErrorKind::Overloaded,
+            Some(408 | 500..) => ErrorKind::Server,
+            Some(_) => ErrorKind::BadRequest,
+            None if self.words.iter().any(|word| word.starts_with("invalid") || word.contains("not_found")) => {
+                ErrorKind::BadRequest
+            }
+            None => ErrorKind::Server,
+        }
+    }
+}
+
+/// The providers' own words, most telling first.
+const BY_WORD: &[(ErrorKind, &[&str])] = &[
+    (
+        ErrorKind::Auth,
+        &[
+            "invalid_api_key",
+            "authentication_error",
+            "permission_error",
+            "permission_denied",
+            "unauthenticated",
+            "unauthorized",
+            "invalid_authentication",
+            "invalid_authentication_error",
+            "api_key_invalid",
+            "account_deactivated",
+            "accessdeniedexception",
+            "unrecognizedclientexception",
+            "expiredtokenexception",
+            "invalidsignatureexception",
+        ],
+    ),
+    (
+        ErrorKind::Quota,
+        &[
+            "insufficient_quota",
+            "billing_error",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "insufficient_balance",
+            "insufficient_credits",
+            "insufficient_user_quota",
+            "payment_required",
+            "exceeded_current_quota_error",
+            "usage_limit_reached",
+            "arrearage",
+        ],
+    ),
+    (
+        ErrorKind::ContextOverflow,
+        &["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large"],
+    ),
+    (
+        ErrorKind::RateLimit,
+        &[
+            "rate_limit_error",
+            "rate_limit_exceeded",
+            "rate_limited",
+            "rate_limit_reached_error",
+            "too_many_requests",
+            "resource_exhausted",
+            "throttlingexception",
+            "throttling",
+            "servicequotaexceededexception",
+        ],
+    ),
+    (
+        ErrorKind::Overloaded,
+        &[
+            "overloaded_error",
+            "overloaded",
+            "engine_overloaded",
+            "engine_overloaded_error",
+            "model_overloaded",
+            "service_unavailable",
+            "service_unavailable_error",
+            "serviceunavailableexception",
+            "modelnotreadyexception",
+            "capacity_exceeded",
+            "unavailable",
+        ],
+    ),
+    (
+        ErrorKind::ContentFilter,
+        &[
+            "content_filter",
+            "content_policy_violation",
+            "moderation_blocked",
+            "responsibleaipolicyviolation",
+            "data_inspection_failed",
+            "datainspectionfailed",
+            "cyber_policy_violation",
+        ],
+    ),
+];
+
+/// Words of a failure inside the provider; looked at after the sentence, since gateways use them for everything.
+const SERVER_WORDS: &[&str] = &[
+    "api_error",
+    "server_error",
+    "internal",
+    "internal_error",
+    "internal_server_error",
+    "internalserverexception",
+    "modelerrorexception",
+    "modelstreamerrorexception",
+    "timeout_error",
+    "deadline_exceeded",
+];
+
+/// Phrases of the sentence, in lower case.
+const BY_PHRASE: &[(ErrorKind, &[&str])] = &[
+    (ErrorKind::RateLimit, &["rate limit", "rate-limit", "too many requests", "tokens per min", "requests per min"]),
+    (
+        ErrorKind::ContextOverflow,
+        &[
+            "prompt is too long",
+            "prompt too long",
+            "input is too long",
+            "input too long",
+            "context window",
+            "maximum context length",
+            "max context length",
+            "context length exceeded",
+            "exceed context limit",
+            "exceeds context limit",
+            "available context size",
+            "exceeds the context",
+            "maximum number of tokens allowed",
+            "maximum allowed input length",
+            "maximum prompt length",
+            "maximum input length",
+            "request_too_large",
+            "exceeded model token limit",
+            "reduce the length of the messages",
+            "too many input tokens",
+        ],
+    ),
+    (
+        ErrorKind::Auth,
+        &[
+            "api key not valid",
+            "invalid api key",
+            "incorrect api key",
+            "api key is invalid",
+            "api key is missing",
+            "no api key",
+            "authentication fails",
+            "invalid token",
+            "unauthorized",
+        ],
+    ),
+    (ErrorKind::Quota, QUOTA_PHRASES),
+    (ErrorKind::Overloaded, &["overloaded", "at capacity", "currently unavailable"]),
+    (
+        ErrorKind::ContentFilter,
+        &[
+            "content filter",
+            "content management policy",
+            "content policy",
+            "flagged",
+            "safety system",
+            "inappropriate content",
+        ],
+    ),
+];
+
+const QUOTA_PHRASES: &[&str] = &[
+    "insufficient balance",
+    "insufficient credits",
+    "insufficient quota",
+    "credit balance",
+    "requires more credits",
+    "run out of credits",
+    "used all available credits",
+    "exceeded your current quota",
+    "check your plan and billing",
+    "quota used up",
+];
+
+/// The most characters of a provider's sentence that are repeated: enough for every one seen, too few for a page.
+const MAX_MESSAGE: usize = 2000;
+
+const fn what_happened(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Auth => "the provider did not accept the API key",
+        ErrorKind::RateLimit => "the provider's rate limit is reached",
+        ErrorKind::Overloaded => "the provider is overloaded",
+        ErrorKind::Quota => "the account's quota or credit is used up",
+        ErrorKind::ContextOverflow => "the input is longer than the model's context window",
+        ErrorKind::ContentFilter => "the provider's content filter stopped the request",
+        ErrorKind::BadRequest => "the provider refused the request",
+        _ => "the provider failed",
+    }
+}
+
+fn message(object: &Object<'_>) -> Option<String> {
+    for member in ["message", "error", "detail", "msg", "Message", "error_description"] {
+        let Some(raw) = object.get(member) else { continue };
+        if let Some(text) = read_string(raw.get()).filter(|text| !text.is_empty()) {
+            return Some(shortened(&text));
+        }
+        // FastAPI lists what is wrong: `{"detail":[{"loc":…,"msg":…}]}`.
+        let listed: Vec<_> = object.objects(member).iter().filter_map(|element| element.string("msg")).collect();
+        if !listed.is_empty() {
+            return Some(shortened(&listed.join("; ")));
+        }
+    }
+    None
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn normalized(word: &str) -> String {
+    // Amazon writes `ThrottlingException:http://…`.
+    word.split(':').next().unwrap_or(word).trim().to_lowercase().replace([' ', '-'], "_")
+}
+
+/// Takes out what looks like a key: providers repeat the key that they refuse.
+fn redacted(message: &str) -> String {
+    const SEPARATORS: [char; 7] = [' ', '\n', '\t', '"', '\'', '`', '='];
+    let mut result = String::with_capacity(message.len());
+    let mut follows_key = false;
+    for piece in message.split_inclusive(SEPARATORS) {
+        let word = piece.trim_end_matches(SEPARATORS);
+        let core = word.trim_matches(|character: char| !character.is_ascii_alphanumeric() && character != '*');
+        if is_secret(core, follows_key) {
+            result.push_str(&piece.replacen(core, "[redacted]", 1));
+        } else {
+            result.push_str(piece);
+        }
+        let lower = word.to_lowercase();
+        let announces_key = ["key:", "token:", "provided:", "bearer"].iter().any(|end| lower.ends_with(end));
+        follows_key = announces_key || (follows_key && word.is_empty());
+    }
+    result
+}
+
+fn is_secret(word: &str, follows_key: bool) -> bool {
+    const PREFIXES: &[&str] =
+        &["sk-", "sk_", "pk-", "xai-", "gsk_", "csk-", "hf_", "AIza", "AKIA", "ABSK", "key-", "ya29."];
+    // What the provider masked itself is left: it tells which key was meant.
+    if word.contains('*') {
+        return false;
+    }
+    let is_long = word.len() >= 40
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        && word.bytes().any(|byte| byte.is_ascii_digit());
+    is_long
+        || (word.len() >= 12 && PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
+        || (follows_key && word.len() >= 8 && word.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(status: u16) -> ResponseHead {
+        ResponseHead { status, headers: Vec::new() }
+    }
+
+    #[test]
+    fn overflow_is_told_from_rate_limits_and_output_limits() {
+        for (status, body, expected) in [
+            (400, r#"{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#, true),
+            (413, r#"{"error":{"message":"request_too_large"}}"#, true),
+            (
+                400,
+                r#"{"error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"message":"Requested token count exceeds the model's maximum context length of 4096 tokens."}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"The input token count (1100000) exceeds the maximum number of tokens allowed (1048576)."}}"#,
+                true,
+            ),
+            (400, r#"{"message":"Input is too long for requested model."}"#, true),
+            (
+                400,
+                r#"{"error":{"message":"Input length 131393 exceeds the maximum allowed input length of 131040 tokens."}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"type":"exceed_context_size_error","message":"the request exceeds the available context size"}}"#,
+                true,
+            ),
+            (429, r#"{"message":"Too many tokens, please wait before trying again."}"#, false),
+            (
+                429,
+                r#"{"error":{"message":"Request too large for model on tokens per min (TPM): Limit 30000, Requested 40000"}}"#,
+                false,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens"}}"#,
+                false,
+            ),
+        ] {
+            let error = from_response(&head(status), body);
+            assert_eq!(error.kind() == ErrorKind::ContextOverflow, expected, "{body}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn the_shapes_of_the_field_are_read() {
+        for (status, body, kind, message) in [
+            (401, r#"{"detail":"Invalid API Key"}"#, ErrorKind::Auth, "Invalid API Key"),
+            (400, r#"{"code":"x","error":"Incorrect API key provided: xa***"}"#, ErrorKind::Auth, "xa***"),
+            (400, r#"{"error":"no such field"}"#, ErrorKind::BadRequest, "no such field"),
+            (404, r#"{"error":{"type":"not_found_error","message":"model: x"}}"#, ErrorKind::BadRequest, "model: x"),
+            (429, r#"{"error":{"code":"insufficient_quota","message":"m"}}"#, ErrorKind::Quota, "m"),
+            (402, r#"{"error":{"message":"Insufficient Balance"}}"#, ErrorKind::Quota, "Insufficient Balance"),
+            (422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, ErrorKind::BadRequest, "field required"),
+            (529, "", ErrorKind::Overloaded, "529"),
+            (502, "<html>bad gateway</html>", ErrorKind::Server, "HTTP 502"),
+            (403, r#"{"error":{"message":"Your input was flagged"}}"#, ErrorKind::ContentFilter, "flagged"),
+            (
+                400,
+                r#"[{"error":{"status":"INVALID_ARGUMENT","message":"API key not valid. Please pass a valid one"}}]"#,
+                ErrorKind::Auth,
+                "pass a valid one",
+            ),
+        ] {
+            let error = from_response(&head(status), body);
+            assert_eq!(error.kind(), kind, "{body}");
+            assert!(error.message().contains(message), "{error}");
+            assert_eq!(error.status(), Some(status));
+        }
+    }
+
+    #[test]
+    fn the_status_inside_a_body_counts_when_the_real_one_says_success() {
+        let read = |body| from_object(&Object::parse(body).unwrap(), &head(200));
+        assert_eq!(read(r#"{"error":{"code":429,"message":"x"}}"#).unwrap().kind(), ErrorKind::RateLimit);
+        assert_eq!(
+            read(r#"{"error":{"message":"loading","type":"server_error","code":503}}"#).unwrap().kind(),
+            ErrorKind::Server
+        );
+        assert_eq!(read(r#"{"error":null,"choices":[]}"#), None);
+    }
+
+    #[test]
+    fn keys_that_providers_repeat_are_taken_out() {
+        for (message, expected) in [
+            (
+                "Incorrect API key provided: sk-proj-abcdef0123456789. You can",
+                "Incorrect API key provided: [redacted]. You can",
+            ),
+            ("Incorrect API key provided: sk-inval****-key.", "Incorrect API key provided: sk-inval****-key."),
+            ("Bearer abcdef0123 is wrong", "Bearer [redacted] is wrong"),
+            (
+                "the model `rig/definitely-not-a-doubleword-model` does not exist",
+                "the model `rig/definitely-not-a-doubleword-model` does not exist",
+            ),
+            ("see 0123456789abcdef0123456789abcdef0123456789", "see [redacted]"),
+        ] {
+            assert_eq!(redacted(message), expected);
+        }
+    }
+}

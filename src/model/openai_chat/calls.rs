@@ -1,0 +1,182 @@
+//! Tool calls put together from deltas.
+
+use super::super::answer::fail;
+use super::super::event::ModelEvent;
+use super::super::names::ToolNames;
+use super::super::request::ToolSpec;
+use crate::error::ErrorKind;
+use crate::json::{Object, RawJson, read_string};
+
+/// The calls of one answer, in the order in which they began.
+///
+/// A delta belongs to the call with its index where there is one, else to the one with its id, else to the last one. The
+/// first id and the first name that are not empty count. A call is announced once both are known.
+#[derive(Debug)]
+pub(super) struct Calls {
+    names: ToolNames,
+    calls: Vec<Call>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    /// The block, once the call is announced.
+    block: Option<u32>,
+    replay: Option<RawJson>,
+}
+
+/// What one delta says about a call; texts are empty where it says nothing.
+struct Piece {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    replay: Option<RawJson>,
+}
+
+/// The most calls of one answer; no provider allows more than 128.
+const MAX_CALLS: usize = 1024;
+
+/// The most bytes of arguments of one answer, which no model's output limit reaches.
+const MAX_ARGUMENT_BYTES: usize = 32 * 1024 * 1024;
+
+impl Calls {
+    pub(super) fn new(tools: &[ToolSpec]) -> Self {
+        Self { names: ToolNames::new(tools), calls: Vec::new(), bytes: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// One element of `tool_calls`.
+    pub(super) fn delta(&mut self, delta: &Object<'_>, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+        let function = delta.object("function").unwrap_or_default();
+        let piece = Piece {
+            index: delta.integer("index"),
+            id: delta.string("id").unwrap_or_default(),
+            name: function.string("name").unwrap_or_default(),
+            arguments: arguments(&function),
+            replay: delta.raw("extra_content"),
+        };
+        let position = self.position(&piece);
+        self.write(position, piece, next_block, events);
+    }
+
+    /// The one `function_call` of the protocol's first version.
+    pub(super) fn function(&mut self, function: &Object<'_>, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+        let position = if self.calls.is_empty() { None } else { Some(0) };
+        let name = function.string("name").unwrap_or_default();
+        let piece = Piece { index: None, id: "call_0".to_owned(), name, arguments: arguments(function), replay: None };
+        self.write(position, piece, next_block, events);
+    }
+
+    /// All calls are complete.
+    pub(super) fn end(&mut self, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+        for (position, call) in self.calls.iter_mut().enumerate() {
+            if call.id.is_empty() {
+                call.id = format!("call_{position}");
+            }
+            announce(call, &self.names, next_block, events);
+            if let Some(block) = call.block {
+                events.push(ModelEvent::ToolInputEnd { block, replay: call.replay.take() });
+            }
+        }
+    }
+
+    /// The call that a piece goes on with; `None` for a new one.
+    fn position(&self, piece: &Piece) -> Option<usize> {
+        let last = self.calls.len().checked_sub(1);
+        let position = match piece.index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == piece.index)?,
+            None if !piece.id.is_empty() => {
+                let same = self.calls.iter().position(|call| call.id == piece.id);
+                return same.or_else(|| last.filter(|last| self.lacks_id(*last)));
+            }
+            None => last?,
+        };
+        let begins_anew = self.calls.get(position).is_some_and(|call| call.is_followed_by(piece));
+        (!begins_anew).then_some(position)
+    }
+
+    fn lacks_id(&self, position: usize) -> bool {
+        self.calls.get(position).is_some_and(|call| call.id.is_empty() && !call.is_complete())
+    }
+
+    fn write(&mut self, position: Option<usize>, piece: Piece, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+        let position = position.unwrap_or_else(|| {
+            self.calls.push(Call { index: piece.index, ..Call::default() });
+            self.calls.len() - 1
+        });
+        self.bytes += piece.arguments.len();
+        if self.calls.len() > MAX_CALLS || self.bytes > MAX_ARGUMENT_BYTES {
+            return fail(
+                events,
+                ErrorKind::Limit,
+                "the answer has more tool calls or longer arguments than are allowed",
+            );
+        }
+        let Some(call) = self.calls.get_mut(position) else { return };
+        if call.id.is_empty() {
+            call.id = piece.id;
+        }
+        if call.name.is_empty() {
+            call.name = piece.name;
+        }
+        call.replay = piece.replay.or(call.replay.take());
+        call.arguments.push_str(&piece.arguments);
+        match call.block {
+            Some(block) if !piece.arguments.is_empty() => {
+                events.push(ModelEvent::ToolInputDelta { block, json: piece.arguments });
+            }
+            None if !call.id.is_empty() => announce(call, &self.names, next_block, events),
+            _ => {}
+        }
+    }
+}
+
+impl Call {
+    /// Whether a delta that names the same index is really the next call: servers that number every call 0 are known by
+    /// a new id and name after a call that is already whole.
+    fn is_followed_by(&self, piece: &Piece) -> bool {
+        if piece.name.is_empty() || self.name.is_empty() {
+            return false;
+        }
+        if piece.id.is_empty() && self.id.is_empty() && self.index.is_none() {
+            return self.is_complete();
+        }
+        let has_other_id = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
+        has_other_id && (self.is_complete() || (self.arguments.is_empty() && piece.name != self.name))
+    }
+
+    fn is_complete(&self) -> bool {
+        Object::parse(&self.arguments).is_ok()
+    }
+}
+
+/// Announces a call whose name is known, with the arguments that came before.
+fn announce(call: &mut Call, names: &ToolNames, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+    if call.block.is_some() || call.name.is_empty() {
+        return;
+    }
+    let block = *next_block;
+    *next_block += 1;
+    call.block = Some(block);
+    let name = names.registered(call.name.clone());
+    events.push(ModelEvent::ToolInputStart { block, id: call.id.clone(), name });
+    if !call.arguments.is_empty() {
+        events.push(ModelEvent::ToolInputDelta { block, json: call.arguments.clone() });
+    }
+}
+
+/// A piece of text, or, from servers that do not stream arguments, the whole object.
+fn arguments(function: &Object<'_>) -> String {
+    match function.get("arguments").map(|raw| raw.get()) {
+        None | Some("null") => String::new(),
+        Some(raw) => read_string(raw).unwrap_or_else(|| raw.to_owned()),
+    }
+}

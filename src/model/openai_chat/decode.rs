@@ -1,0 +1,327 @@
+//! The answer: a stream of chunks, or one completion.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::answer::{Protocol, fail};
+use super::super::body::json;
+use super::super::event::ModelEvent;
+use super::super::failure;
+use super::super::http::ResponseHead;
+use super::super::message::{File, FileData, Source, StopReason, Usage};
+use super::super::request::ToolSpec;
+use super::calls::Calls;
+use super::details;
+use crate::error::ErrorKind;
+use crate::json::{Object, RawJson, read_string};
+
+/// What is known of one answer so far.
+#[derive(Debug)]
+pub(super) struct ChatDecoder {
+    is_started: bool,
+    next_block: u32,
+    /// The text or reasoning block that is being written. Calls are open beside it.
+    open: Option<OpenBlock>,
+    calls: Calls,
+    usage: Usage,
+    sources: BTreeSet<String>,
+    refused: bool,
+    finish: Option<String>,
+    /// The word of the model behind a gateway.
+    native_finish: Option<String>,
+}
+
+#[derive(Debug)]
+struct OpenBlock {
+    block: u32,
+    kind: BlockKind,
+    details: Vec<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BlockKind {
+    Text,
+    Refusal,
+    Reasoning,
+}
+
+impl ChatDecoder {
+    pub(super) fn new(tools: &[ToolSpec]) -> Self {
+        Self {
+            is_started: false,
+            next_block: 0,
+            open: None,
+            calls: Calls::new(tools),
+            usage: Usage::default(),
+            sources: BTreeSet::new(),
+            refused: false,
+            finish: None,
+            native_finish: None,
+        }
+    }
+
+    fn start(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        if !self.is_started {
+            self.is_started = true;
+            events.push(ModelEvent::Started { response_id: payload.string("id"), model: payload.string("model") });
+        }
+    }
+
+    fn choice(&mut self, choice: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        // Of several answers to one question the first is taken; chunks hold them in any order.
+        if choice.integer("index").unwrap_or(0) != 0 {
+            return;
+        }
+        if let Some(error) = failure::from_object(choice, &ResponseHead::default()) {
+            return events.push(ModelEvent::Failed(error));
+        }
+        // Perplexity repeats the whole message so far beside each delta; a message alone is a server that does not stream.
+        if let Some(delta) = choice.object("delta").or_else(|| choice.object("message")) {
+            self.delta(&delta, events);
+        }
+        self.count(choice.object("usage"), events);
+        let word = |member| choice.string(member).filter(|word| !word.is_empty());
+        // What comes after the first finish (usage, a repeated chunk) does not undo it.
+        self.finish = self.finish.take().or_else(|| word("finish_reason"));
+        self.native_finish = self.native_finish.take().or_else(|| word("native_finish_reason"));
+    }
+
+    fn delta(&mut self, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        self.reasoning(delta, events);
+        match delta.get("content") {
+            Some(content) if content.get().starts_with('[') => self.content_parts(delta, events),
+            Some(content) => self.write(BlockKind::Text, read_string(content.get()), events),
+            None => {}
+        }
+        if let Some(refusal) = delta.string("refusal").filter(|refusal| !refusal.is_empty()) {
+            self.refused = true;
+            self.write(BlockKind::Refusal, Some(refusal), events);
+        }
+        let calls = delta.objects("tool_calls");
+        let function = delta.object("function_call");
+        if !calls.is_empty() || function.is_some() {
+            self.close(events);
+            for call in &calls {
+                self.calls.delta(call, &mut self.next_block, events);
+            }
+            if let Some(function) = function {
+                self.calls.function(&function, &mut self.next_block, events);
+            }
+        }
+        for image in delta.objects("images") {
+            self.image(&image, events);
+        }
+        for annotation in delta.objects("annotations") {
+            if let Some(citation) = annotation.object("url_citation") {
+                self.cite(citation.string("url"), citation.string("title"), annotation.raw("url_citation"), events);
+            }
+        }
+    }
+
+    /// The same text comes in up to three members of one delta; the first that has any counts.
+    fn reasoning(&mut self, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        let pieces: Vec<Value> = delta.read("reasoning_details").unwrap_or_default();
+        let named = ["reasoning_content", "reasoning"]
+            .into_iter()
+            .find_map(|member| delta.string(member).filter(|text| !text.is_empty()));
+        let text = named.or_else(|| Some(details::text(&pieces)));
+        self.write(BlockKind::Reasoning, text, events);
+        if !pieces.is_empty() {
+            self.open(BlockKind::Reasoning, events);
+            if let Some(open) = &mut self.open {
+                details::merge(&mut open.details, pieces);
+            }
+        }
+    }
+
+    /// Mistral's typed parts: text, and reasoning that is a list of parts itself.
+    fn content_parts(&mut self, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        for part in delta.objects("content") {
+            match part.string("type").as_deref() {
+                Some("thinking") => {
+                    let texts: String =
+                        part.objects("thinking").iter().filter_map(|part| part.string("text")).collect();
+                    self.write(BlockKind::Reasoning, Some(texts), events);
+                }
+                Some("refusal") => {
+                    self.refused = true;
+                    self.write(BlockKind::Refusal, part.string("refusal"), events);
+                }
+                _ => self.write(BlockKind::Text, part.string("text"), events),
+            }
+        }
+    }
+
+    fn write(&mut self, kind: BlockKind, text: Option<String>, events: &mut Vec<ModelEvent>) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        let block = self.open(kind, events);
+        events.push(match kind {
+            BlockKind::Text | BlockKind::Refusal => ModelEvent::TextDelta { block, text },
+            BlockKind::Reasoning => ModelEvent::ReasoningDelta { block, text },
+        });
+    }
+
+    fn open(&mut self, kind: BlockKind, events: &mut Vec<ModelEvent>) -> u32 {
+        if let Some(open) = self.open.as_ref().filter(|open| open.kind == kind) {
+            return open.block;
+        }
+        self.close(events);
+        let block = self.next_block;
+        self.next_block += 1;
+        self.open = Some(OpenBlock { block, kind, details: Vec::new() });
+        events.push(match kind {
+            BlockKind::Text | BlockKind::Refusal => ModelEvent::TextStart { block },
+            BlockKind::Reasoning => ModelEvent::ReasoningStart { block },
+        });
+        block
+    }
+
+    fn close(&mut self, events: &mut Vec<ModelEvent>) {
+        let Some(OpenBlock { block, kind, details }) = self.open.take() else { return };
+        events.push(match kind {
+            BlockKind::Text => ModelEvent::TextEnd { block, replay: None },
+            BlockKind::Refusal => ModelEvent::TextEnd { block, replay: RawJson::parse(r#"{"refusal":true}"#).ok() },
+            BlockKind::Reasoning => {
+                let replay = if details.is_empty() { None } else { replay(&details) };
+                ModelEvent::ReasoningEnd { block, replay }
+            }
+        });
+    }
+
+    fn image(&mut self, image: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        let Some(url) = image.object("image_url").and_then(|image| image.string("url")) else { return };
+        let file = match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+            Some((media_type, data)) => {
+                File { media_type: media_type.to_owned(), data: FileData::Base64(data.into()), name: None }
+            }
+            None => File { media_type: "image/*".to_owned(), data: FileData::Url(url), name: None },
+        };
+        events.push(ModelEvent::File(file));
+    }
+
+    /// Citations at the top of a chunk; search servers repeat the whole list in each.
+    fn citations(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        for result in payload.objects("search_results") {
+            self.cite(result.string("url"), result.string("title"), None, events);
+        }
+        for citation in payload.array("citations").unwrap_or_default() {
+            self.cite(read_string(citation.get()), None, None, events);
+        }
+    }
+
+    fn cite(
+        &mut self,
+        url: Option<String>,
+        title: Option<String>,
+        replay: Option<RawJson>,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let Some(url) = url.filter(|url| !self.sources.contains(url)) else { return };
+        self.sources.insert(url.clone());
+        events.push(ModelEvent::Source(Source { url: Some(url), title, replay }));
+    }
+
+    /// A running report: the last one counts.
+    fn count(&mut self, usage: Option<Object<'_>>, events: &mut Vec<ModelEvent>) {
+        let Some(usage) = usage else { return };
+        let within = |details: &str, member: &str| usage.object(details).and_then(|details| details.integer(member));
+        let counted = Usage {
+            input: usage.integer("prompt_tokens").or(self.usage.input),
+            output: usage.integer("completion_tokens").or(self.usage.output),
+            cache_read: within("prompt_tokens_details", "cached_tokens")
+                .or_else(|| usage.integer("prompt_cache_hit_tokens"))
+                .or_else(|| usage.integer("cache_read_input_tokens"))
+                .or_else(|| usage.integer("cached_tokens"))
+                .or(self.usage.cache_read),
+            cache_write: within("prompt_tokens_details", "cache_write_tokens")
+                .or_else(|| usage.integer("cache_creation_input_tokens"))
+                .or(self.usage.cache_write),
+            reasoning: within("completion_tokens_details", "reasoning_tokens")
+                .or_else(|| usage.integer("reasoning_tokens"))
+                .or(self.usage.reasoning),
+        };
+        if counted != self.usage {
+            self.usage = counted;
+            events.push(ModelEvent::Usage(counted));
+        }
+    }
+
+    fn stop(&mut self, events: &mut Vec<ModelEvent>) {
+        self.close(events);
+        self.calls.end(&mut self.next_block, events);
+        let raw = self.finish.take();
+        let reason = match raw.as_deref() {
+            // Gateways say `tool_calls` even when the limit cut the call off; the model's own word tells.
+            Some("tool_calls" | "function_call" | "stop") if self.was_cut() => StopReason::Length,
+            Some("length" | "max_tokens" | "max_output_tokens" | "model_length") => StopReason::Length,
+            Some("content_filter" | "sensitive" | "safety") => StopReason::ContentFilter,
+            Some("stop" | "tool_calls" | "function_call" | "eos" | "eos_token" | "end_turn" | "stop_sequence")
+            | None => {
+                match (self.refused, self.calls.is_empty()) {
+                    (true, true) => StopReason::Refusal,
+                    (_, true) => StopReason::Stop,
+                    // Some servers say `stop` though the model called tools.
+                    (_, false) => StopReason::ToolUse,
+                }
+            }
+            Some("insufficient_system_resource") => {
+                return fail(events, ErrorKind::Overloaded, "the provider ran out of resources within the answer");
+            }
+            Some("error") => return fail(events, ErrorKind::Server, "the provider failed within the answer"),
+            Some("network_error") => {
+                return fail(events, ErrorKind::Network, "the provider lost its connection within the answer");
+            }
+            Some(word) => {
+                let told = format!("the model stopped for a reason that this version of crablet does not know: {word}");
+                return fail(events, ErrorKind::Protocol, &told);
+            }
+        };
+        events.push(ModelEvent::Stop { reason, raw });
+    }
+
+    fn was_cut(&self) -> bool {
+        let native = self.native_finish.as_deref().unwrap_or_default().to_ascii_lowercase();
+        matches!(native.as_str(), "length" | "max_tokens" | "max_output_tokens")
+    }
+}
+
+impl Protocol for ChatDecoder {
+    fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        self.start(payload, events);
+        for choice in payload.objects("choices") {
+            self.choice(&choice, events);
+        }
+        self.citations(payload, events);
+        let groq = payload.object("x_groq").and_then(|groq| groq.object("usage"));
+        self.count(groq, events);
+        self.count(payload.object("usage"), events);
+    }
+
+    fn document(&mut self, document: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        if document.array("choices").is_none_or(|choices: Vec<&RawValue>| choices.is_empty()) {
+            return fail(events, ErrorKind::MalformedStream, "the answer is JSON but no completion: it has no choices");
+        }
+        self.payload(document, events);
+        if !matches!(events.last(), Some(ModelEvent::Failed(_))) {
+            self.stop(events);
+        }
+    }
+
+    fn done(&mut self, events: &mut Vec<ModelEvent>) {
+        self.stop(events);
+    }
+
+    /// A finish reason without `[DONE]` is an end too; nothing at all is a cut.
+    fn end(&mut self, events: &mut Vec<ModelEvent>) {
+        if self.finish.is_some() {
+            return self.stop(events);
+        }
+        fail(events, ErrorKind::StreamTruncated, "the connection ended before the answer was complete");
+    }
+}
+
+fn replay(details: &[Value]) -> Option<RawJson> {
+    RawJson::parse(format!("{{\"reasoning_details\":{}}}", json(details).ok()?)).ok()
+}

@@ -1,0 +1,64 @@
+//! The OpenAI Chat Completions protocol, as OpenAI and those who follow it speak it.
+
+mod calls;
+mod decode;
+mod details;
+mod encode;
+mod profile;
+
+use std::sync::Arc;
+
+pub use profile::Profile;
+
+use super::answer::AnswerDecoder;
+use super::encoded::EncodedCache;
+use super::http::{Credentials, HttpRequest, ResponseHead};
+use super::request::{Access, Model, ModelRequest};
+use super::{Decoder, Wire};
+use crate::error::Error;
+use crate::time::Millis;
+
+/// A model of one of the known servers, at its own address unless [`Model::with_base_url`] gives another.
+pub fn model(profile: Profile, id: impl Into<Arc<str>>) -> Model {
+    Model {
+        provider: profile.name().into(),
+        id: id.into(),
+        access: Access::Http { wire: &OpenAiChat, base_url: None, headers: Arc::default() },
+    }
+}
+
+/// A model of the server at this address, such as `http://localhost:8080/v1`. Known servers are recognised.
+pub fn compatible(base_url: &str, id: impl Into<Arc<str>>) -> Model {
+    model(Profile::of_base_url(base_url), id).with_base_url(base_url)
+}
+
+/// The wire. The provider's name in the request chooses the profile.
+#[derive(Debug)]
+struct OpenAiChat;
+
+impl Wire for OpenAiChat {
+    fn name(&self) -> &'static str {
+        "openai-chat"
+    }
+
+    fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
+        let traits = Profile::from_name(&request.model.provider).traits();
+        Ok(encode::body(request, traits, cache)?.into_request(request, traits.base_url, "/chat/completions"))
+    }
+
+    fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {
+        if let Credentials::Headers(headers) = credentials {
+            for (name, value) in headers {
+                request.set_header(name, value.clone());
+            }
+        }
+        if let Some(key) = credentials.key()? {
+            request.set_header("authorization", format!("Bearer {key}"));
+        }
+        Ok(())
+    }
+
+    fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
+        Box::new(AnswerDecoder::new(head, decode::ChatDecoder::new(&request.tools)))
+    }
+}

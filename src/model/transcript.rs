@@ -1,0 +1,312 @@
+//! Any history made valid for any provider.
+//!
+//! Providers refuse a history in which a call has no result or a result no call, an id or a name has other characters than
+//! they allow, or reasoning comes from another model. Histories like that are normal: runs are aborted, models are
+//! switched, conversations are imported. What is stored stays as it is; this is what is sent.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::message::{AssistantMessage, Body, Content, Message, ModelRef, Part, ToolCall, ToolInput, ToolResult};
+use super::names::{IdRule, wire_tool_name};
+use crate::json::RawJson;
+
+/// Messages that are encoded together: one user message, or an assistant message with all its results.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group<'history> {
+    pub(super) messages: &'history [Arc<Message>],
+    /// How many groups before this one use one of its call ids. Such ids must be told apart.
+    pub(super) repetition: u32,
+}
+
+/// What the model that reads a history accepts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'model> {
+    pub(super) model: &'model ModelRef,
+    pub(super) ids: IdRule,
+}
+
+/// A group as it is sent.
+#[derive(Debug)]
+pub(super) enum Turn<'history> {
+    User(Vec<&'history Content>),
+    Assistant { parts: Vec<TurnPart<'history>>, results: Vec<TurnResult<'history>> },
+}
+
+#[derive(Debug)]
+pub(super) enum TurnPart<'history> {
+    Text { text: &'history str, replay: Option<&'history RawJson> },
+    Reasoning { text: &'history str, replay: Option<&'history RawJson> },
+    Call(TurnCall<'history>),
+    Provider(&'history RawJson),
+}
+
+#[derive(Debug)]
+pub(super) struct TurnCall<'history> {
+    pub(super) id: String,
+    pub(super) name: Cow<'history, str>,
+    /// A JSON object; `{}` for a call whose input was none.
+    pub(super) input: &'history str,
+    pub(super) replay: Option<&'history RawJson>,
+}
+
+#[derive(Debug)]
+pub(super) struct TurnResult<'history> {
+    pub(super) id: String,
+    /// `None` for a call that has no result in the history.
+    pub(super) result: Option<&'history ToolResult>,
+}
+
+/// What the model reads as the result of a call that has none.
+pub(super) const MISSING_RESULT: &str = "The call was interrupted; it has no result.";
+
+/// Cuts a history into groups.
+pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
+    let mut groups = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut rest = history;
+    while let Some((first, behind)) = rest.split_first() {
+        let results = match &first.body {
+            Body::Assistant(_) => behind.iter().take_while(|message| matches!(message.body, Body::Tool(_))).count(),
+            Body::User(_) | Body::Tool(_) => 0,
+        };
+        let (messages, behind) = rest.split_at_checked(results + 1).unwrap_or((rest, &[]));
+        rest = behind;
+        groups.push(Group { messages, repetition: repetition(first, &mut seen) });
+    }
+    groups
+}
+
+fn repetition<'history>(message: &'history Message, seen: &mut BTreeSet<(&'history str, u32)>) -> u32 {
+    let Body::Assistant(assistant) = &message.body else { return 0 };
+    let ids: BTreeSet<_> = calls(assistant).map(|call| call.call_id.as_str()).collect();
+    let is_taken = |repetition: u32| ids.iter().any(|id| seen.contains(&(*id, repetition)));
+    let repetition = (0..).find(|repetition| !is_taken(*repetition)).unwrap_or_default();
+    seen.extend(ids.into_iter().map(|id| (id, repetition)));
+    repetition
+}
+
+impl<'history> Group<'history> {
+    /// The group as the reader accepts it; `None` when nothing of it is left.
+    pub(super) fn turn(&self, reader: &Reader<'_>) -> Option<Turn<'history>> {
+        let (first, behind) = self.messages.split_first()?;
+        match &first.body {
+            Body::User(user) => {
+                let is_empty = |content: &&Content| matches!(content, Content::Text(text) if text.trim().is_empty());
+                let content: Vec<_> = user.content.iter().filter(|content| !is_empty(content)).collect();
+                (!content.is_empty()).then_some(Turn::User(content))
+            }
+            Body::Assistant(assistant) => self.assistant(assistant, behind, reader),
+            // A result without a call before it.
+            Body::Tool(_) => None,
+        }
+    }
+
+    fn assistant(
+        &self,
+        assistant: &'history AssistantMessage,
+        behind: &'history [Arc<Message>],
+        reader: &Reader<'_>,
+    ) -> Option<Turn<'history>> {
+        let is_own = assistant.model == *reader.model;
+        let mut given: Vec<_> = behind.iter().flat_map(|message| results(message)).map(Some).collect();
+        let mut used = Vec::new();
+        let mut parts = Vec::new();
+        let mut results = Vec::new();
+        for part in &assistant.content {
+            parts.push(match part {
+                Part::Text { text, .. } if text.trim().is_empty() => continue,
+                Part::Text { text, replay } => TurnPart::Text { text, replay: replay.as_ref().filter(|_| is_own) },
+                Part::Reasoning { text, replay } if is_own => TurnPart::Reasoning { text, replay: replay.as_ref() },
+                Part::Provider { replay, .. } if is_own => TurnPart::Provider(replay),
+                Part::ToolCall(call) => {
+                    let id = self.unique_id(call, &used, reader);
+                    used.push(id.clone());
+                    let of_call =
+                        |result: &Option<&ToolResult>| result.is_some_and(|result| result.call_id == call.call_id);
+                    let result = given.iter_mut().find(|result| of_call(result)).and_then(Option::take);
+                    results.push(TurnResult { id: id.clone(), result });
+                    TurnPart::Call(turn_call(call, id, is_own))
+                }
+                // Reasoning and blocks of another model fail its checks; sources stand in the text; no protocol takes
+                // files as something that the model said.
+                Part::Reasoning { .. } | Part::Provider { .. } | Part::Source(_) | Part::File(_) => continue,
+            });
+        }
+        (!parts.is_empty()).then_some(Turn::Assistant { parts, results })
+    }
+
+    fn unique_id(&self, call: &ToolCall, used: &[String], reader: &Reader<'_>) -> String {
+        let id = call.call_id.as_str();
+        let first = if self.repetition == 0 { id.to_owned() } else { format!("{id}_{}", self.repetition) };
+        let first = reader.ids.apply(&first).into_owned();
+        let numbered = (2..).map(|number| reader.ids.apply(&format!("{first}_{number}")).into_owned());
+        std::iter::once(first.clone()).chain(numbered).find(|id| !used.contains(id)).unwrap_or_default()
+    }
+}
+
+fn turn_call<'history>(call: &'history ToolCall, id: String, is_own: bool) -> TurnCall<'history> {
+    let input = match &call.input {
+        // Every provider demands an object here, even for a call that was answered with an error for not being one.
+        ToolInput::Json(input) if input.as_str().trim_start().starts_with('{') => input.as_str(),
+        ToolInput::Json(_) | ToolInput::Malformed { .. } => "{}",
+    };
+    TurnCall { id, name: wire_tool_name(&call.tool_name), input, replay: call.replay.as_ref().filter(|_| is_own) }
+}
+
+fn calls(assistant: &AssistantMessage) -> impl Iterator<Item = &ToolCall> {
+    assistant.content.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    })
+}
+
+fn results(message: &Message) -> &[ToolResult] {
+    match &message.body {
+        Body::Tool(tool) => &tool.results,
+        Body::User(_) | Body::Assistant(_) => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::message::{CallId, MessageId, StopReason, ToolMessage, Usage};
+
+    fn message(body: Body) -> Arc<Message> {
+        Arc::new(Message { id: MessageId::new("m"), body })
+    }
+
+    fn model(id: &str) -> ModelRef {
+        ModelRef { wire: "w".into(), provider: "p".into(), id: id.into() }
+    }
+
+    fn assistant(content: Vec<Part>) -> Arc<Message> {
+        message(Body::Assistant(AssistantMessage {
+            content,
+            model: model("a"),
+            stop_reason: StopReason::ToolUse,
+            usage: Usage::default(),
+        }))
+    }
+
+    fn call(id: &str) -> Part {
+        Part::ToolCall(ToolCall {
+            call_id: CallId::new(id),
+            tool_name: "t".into(),
+            input: ToolInput::Json(RawJson::parse("{}").unwrap()),
+            replay: Some(RawJson::parse("1").unwrap()),
+        })
+    }
+
+    fn tool(results: &[(&str, &str)]) -> Arc<Message> {
+        let result = |(id, text): &(&str, &str)| ToolResult {
+            call_id: CallId::new(*id),
+            tool_name: "t".into(),
+            content: vec![Content::Text((*text).to_owned())],
+            output: None,
+            details: None,
+            is_error: false,
+        };
+        message(Body::Tool(ToolMessage { results: results.iter().map(result).collect() }))
+    }
+
+    /// The ids of the calls, and the texts of their results, of each turn.
+    fn sent(history: &[Arc<Message>], ids: IdRule) -> Vec<Vec<(String, Option<String>)>> {
+        let target = model("a");
+        let reader = Reader { model: &target, ids };
+        let turns = groups(history).into_iter().filter_map(|group| group.turn(&reader).map(|turn| (group, turn)));
+        turns
+            .map(|(_, turn)| match turn {
+                Turn::User(_) => Vec::new(),
+                Turn::Assistant { results, .. } => results
+                    .into_iter()
+                    .map(|result| {
+                        let text = result.result.map(|result| match &result.content[0] {
+                            Content::Text(text) => text.clone(),
+                            Content::File(_) => unreachable!(),
+                        });
+                        (result.id, text)
+                    })
+                    .collect(),
+            })
+            .collect()
+    }
+
+    fn pair(id: &str, text: Option<&str>) -> (String, Option<String>) {
+        (id.to_owned(), text.map(str::to_owned))
+    }
+
+    #[test]
+    fn every_call_gets_one_result_and_orphans_go() {
+        let history = [
+            tool(&[("x", "orphan")]),
+            assistant(vec![call("a"), call("b")]),
+            tool(&[("b", "2"), ("a", "1"), ("z", "orphan")]),
+            assistant(vec![call("c")]),
+        ];
+        assert_eq!(
+            sent(&history, IdRule::Word),
+            [vec![pair("a", Some("1")), pair("b", Some("2"))], vec![pair("c", None)]]
+        );
+    }
+
+    #[test]
+    fn repeated_ids_are_told_apart_within_a_turn_and_between_turns() {
+        let history = [
+            assistant(vec![call("x"), call("x")]),
+            tool(&[("x", "1"), ("x", "2")]),
+            assistant(vec![call("x")]),
+            tool(&[("x", "3")]),
+        ];
+        assert_eq!(
+            sent(&history, IdRule::Word),
+            [vec![pair("x", Some("1")), pair("x_2", Some("2"))], vec![pair("x_1", Some("3"))]]
+        );
+        let nine = sent(&history, IdRule::Nine);
+        let ids: BTreeSet<_> = nine.iter().flatten().map(|(id, _)| id).collect();
+        assert_eq!(ids.len(), 3);
+        assert!(ids.iter().all(|id| id.len() == 9));
+    }
+
+    #[test]
+    fn only_the_model_that_reasoned_gets_its_reasoning_back() {
+        let content = vec![
+            Part::Reasoning { text: "hm".into(), replay: None },
+            Part::Provider { kind: "k".into(), replay: RawJson::parse("{}").unwrap() },
+            call("a"),
+        ];
+        let history = [assistant(content)];
+        for (id, expected) in [("a", 3), ("b", 1)] {
+            let target = model(id);
+            let turn = groups(&history)[0].turn(&Reader { model: &target, ids: IdRule::Word }).unwrap();
+            let Turn::Assistant { parts, .. } = turn else { panic!("not an assistant") };
+            assert_eq!(parts.len(), expected);
+            let Some(TurnPart::Call(call)) = parts.last() else { panic!("no call") };
+            assert_eq!(call.replay.is_some(), id == "a");
+        }
+        let only_reasoning = [assistant(vec![Part::Reasoning { text: "hm".into(), replay: None }])];
+        let target = model("b");
+        assert!(groups(&only_reasoning)[0].turn(&Reader { model: &target, ids: IdRule::Word }).is_none());
+    }
+
+    #[test]
+    fn an_input_that_is_no_object_is_sent_as_an_empty_one() {
+        let broken = |input| {
+            Part::ToolCall(ToolCall { call_id: CallId::new("a"), tool_name: "a b".into(), input, replay: None })
+        };
+        for input in [
+            ToolInput::Json(RawJson::parse("[1]").unwrap()),
+            ToolInput::Malformed { text: "{".into(), reason: "cut".into() },
+        ] {
+            let history = [assistant(vec![broken(input)])];
+            let target = model("a");
+            let turn = groups(&history)[0].turn(&Reader { model: &target, ids: IdRule::Word }).unwrap();
+            let Turn::Assistant { parts, .. } = turn else { panic!("not an assistant") };
+            let TurnPart::Call(call) = &parts[0] else { panic!("no call") };
+            assert_eq!(call.input, "{}");
+            assert!(!call.name.contains(' '));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Runs the cases: real-world failures of other clients, with the right answer.
+//!
+//! A line per case and at the end `N passed, N failed`. With `CRABLET_CASES=<folder>` the cases of that folder are run
+//! instead. Each case is also run with its bytes cut in other places. Cases that are described in words and not in data,
+//! and cases of areas that have other tests, are listed and counted apart.
+
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use crablet::model::{AssistantMessage, Body, EncodedCache, Message, MessageId, Model, ResponseHead, Usage};
+use crablet::sse::SseParser;
+use serde_json::{Value, json};
+use wire::{bytes, compare, replay};
+
+fn main() -> ExitCode {
+    let folder = std::env::var_os("CRABLET_CASES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"),
+        |folder| absolute(Path::new(&folder)),
+    );
+    let mut tally = Tally::default();
+    for path in files(&folder) {
+        run_file(&path, &mut tally);
+    }
+    if tally.passed + tally.failed == 0 {
+        println!("no case was run in {}", folder.display());
+        tally.failed += 1;
+    }
+    for (area, count) in &tally.other_areas {
+        println!("not yet covered: {area} ({count})");
+    }
+    if tally.in_words > 0 {
+        println!("not data-driven: {}", tally.in_words);
+    }
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: u32,
+    failed: u32,
+    in_words: u32,
+    other_areas: BTreeMap<String, u32>,
+}
+
+/// A case that this runner runs, ones that it only lists, and what is wrong otherwise.
+enum Verdict {
+    Passed,
+    InWords,
+    OtherArea(String),
+}
+
+fn run_file(path: &Path, tally: &mut Tally) {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match run_case(path) {
+        Ok(Verdict::Passed) => {
+            println!("ok {name}");
+            tally.passed += 1;
+        }
+        Ok(Verdict::InWords) => {
+            println!("not data-driven {name}");
+            tally.in_words += 1;
+        }
+        Ok(Verdict::OtherArea(area)) => *tally.other_areas.entry(area).or_default() += 1,
+        Err(differences) => {
+            println!("FAILED {name}");
+            for difference in differences {
+                println!("    {difference}");
+            }
+            tally.failed += 1;
+        }
+    }
+}
+
+fn run_case(path: &Path) -> Result<Verdict, Vec<String>> {
+    let text = fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {error}")])?;
+    // Half a surrogate pair, which one case holds, is no text in Rust.
+    let case: Value = serde_json::from_str(&text.replace("\\ud83d", "\\ufffd"))
+        .map_err(|error| vec![format!("is not JSON: {error}")])?;
+    let area = case["area"].as_str().ok_or_else(|| vec!["has no area".to_owned()])?;
+    if area != "sse" && replay::model(area, "custom").is_none() {
+        return Ok(Verdict::OtherArea(area.to_owned()));
+    }
+    let input = &case["input"];
+    if let Some(steps) = input["exchange"].as_array() {
+        let model = replay::model(area, "custom").ok_or_else(|| vec!["an exchange needs a wire".to_owned()])?;
+        return run_exchange(&model, steps, &case["expected"]).map(|()| Verdict::Passed);
+    }
+    let variants = match (input["variants"].as_array(), input.get("chunks")) {
+        (Some(variants), _) => variants.clone(),
+        (None, Some(_)) => vec![input.clone()],
+        (None, None) => return Ok(Verdict::InWords),
+    };
+    for (number, variant) in variants.iter().enumerate() {
+        let chunks = variant["chunks"].as_array().ok_or_else(|| vec!["a variant has no chunks".to_owned()])?;
+        let chunks: Result<Vec<_>, _> = chunks.iter().map(bytes::chunk).collect();
+        let chunks = chunks.map_err(|error| vec![error])?;
+        let head = head(variant, input);
+        let whole = chunks.concat();
+        let mut cuttings = vec![chunks.iter().map(Vec::as_slice).collect::<Vec<_>>()];
+        cuttings.extend(bytes::cuttings(&whole));
+        for cutting in cuttings {
+            let found = match area {
+                "sse" => sse_differences(&case["expected"], &cutting),
+                _ => {
+                    let model = replay::model(area, "custom").ok_or_else(Vec::new)?;
+                    let events = replay::events(&model, &head, cutting.iter().copied());
+                    let mut found =
+                        compare::differences(&case["expected"], &replay::observed(&replay::assemble(&events)));
+                    if !replay::ends_once(&events) {
+                        found.push("the events do not end exactly once".to_owned());
+                    }
+                    found
+                }
+            };
+            if !found.is_empty() {
+                let lengths: Vec<_> = cutting.iter().map(|piece| piece.len()).take(8).collect();
+                let place = format!("variant {number}, cut into pieces of {lengths:?}…");
+                return Err(found.into_iter().chain([place]).collect());
+            }
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+fn head(variant: &Value, input: &Value) -> ResponseHead {
+    let member = |name: &str| variant.get(name).or_else(|| input.get(name)).cloned().unwrap_or_default();
+    let headers = member("headers").as_object().cloned().unwrap_or_default();
+    ResponseHead {
+        status: member("status").as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
+        headers: headers
+            .into_iter()
+            .map(|(name, value)| (name.to_lowercase(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+            .collect(),
+    }
+}
+
+fn sse_differences(expected: &Value, chunks: &[&[u8]]) -> Vec<String> {
+    let mut parser = SseParser::new();
+    let mut events = Vec::new();
+    let mut ids_at_event = Vec::new();
+    let mut retries: Vec<u64> = Vec::new();
+    for chunk in chunks {
+        parser.push(chunk);
+        loop {
+            match parser.next_event() {
+                Ok(Some(event)) => {
+                    events.push(json!({"event": event.name, "data": event.data, "id": event.id}));
+                    ids_at_event.push(parser.last_event_id().to_owned());
+                }
+                Ok(None) => break,
+                Err(error) => return vec![error.to_string()],
+            }
+        }
+        retries.extend(parser.retry().filter(|retry| retries.last() != Some(retry)));
+    }
+    let mut found = Vec::new();
+    let mut compare = |name: &str, observed: Value| {
+        if let Some(wanted) = expected.get(name).filter(|wanted| **wanted != observed) {
+            found.push(format!("{name}: expected {wanted}, got {observed}"));
+        }
+    };
+    compare("events", events.into());
+    compare("lastEventId", parser.last_event_id().into());
+    compare("lastEventIdAtEvent", ids_at_event.into());
+    // Between two retries in one chunk only the last one is seen, so they are compared where the cuts are fine enough.
+    if chunks.iter().all(|chunk| chunk.len() <= 1) {
+        compare("retryValues", retries.into());
+    }
+    found
+}
+
+/// Several requests that make one answer: what was said is sent back each time.
+fn run_exchange(model: &Model, steps: &[Value], expected: &Value) -> Result<(), Vec<String>> {
+    let mut request = replay::request(model.clone());
+    let user = crablet::model::UserMessage {
+        content: vec![crablet::model::Content::Text("q".to_owned())],
+        origin: crablet::model::Origin::Prompt,
+    };
+    request.messages.push(Arc::new(Message { id: MessageId::new("user"), body: Body::User(user) }));
+    let mut cache = EncodedCache::default();
+    let mut usage = Usage::default();
+    let mut last = Value::Null;
+    for (number, step) in steps.iter().enumerate() {
+        let http = replay::wire(model).encode(&request, &mut cache).map_err(|error| vec![error.to_string()])?;
+        let body: Value = serde_json::from_slice(&http.body).map_err(|error| vec![error.to_string()])?;
+        if let Some(wanted) = step["expect_request"].get("messages_last") {
+            let sent = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+            if sent != *wanted {
+                return Err(vec![format!("request {}: the last message is {sent}, not {wanted}", number + 1)]);
+            }
+        }
+        let chunks = step["respond"]["chunks"].as_array().cloned().unwrap_or_default();
+        let chunks: Result<Vec<_>, _> = chunks.iter().map(bytes::chunk).collect();
+        let chunks = chunks.map_err(|error| vec![error])?;
+        let events = replay::events(model, &head(&step["respond"], step), chunks.iter().map(Vec::as_slice));
+        let answer = replay::assemble(&events);
+        let goes_on = !replay::observed(&answer)["toolCalls"].as_array().is_none_or(Vec::is_empty)
+            || answer.stop_reason != crablet::model::StopReason::ToolUse;
+        if goes_on == (number + 1 < steps.len()) {
+            return Err(vec![format!("answer {}: whether another request follows", number + 1)]);
+        }
+        usage = usage.plus(answer.usage);
+        last = replay::observed(&answer);
+        let body = Body::Assistant(AssistantMessage {
+            content: answer.content,
+            model: model.reference(),
+            stop_reason: answer.stop_reason,
+            usage: answer.usage,
+        });
+        request.messages.push(Arc::new(Message { id: MessageId::new(format!("answer-{number}")), body }));
+    }
+    let found = compare::differences(expected, &last);
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>());
+    let mut files = entries.unwrap_or_default();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    files
+}
+
+/// Cargo runs tests in the package's folder, which is also what a relative name is meant against.
+fn absolute(path: &Path) -> PathBuf {
+    if path.is_absolute() { path.to_owned() } else { Path::new(env!("CARGO_MANIFEST_DIR")).join(path) }
+}

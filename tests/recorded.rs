@@ -1,0 +1,122 @@
+//! Decodes recorded traffic of real providers, whole and at random cuttings, and compares with the right answers.
+//!
+//! The files belong to other projects and are not part of this one: they are read in `../shared/recorded`, or where
+//! `CRABLET_RECORDED` says. Files without an expectation must only not panic.
+
+mod wire;
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crablet::model::{Model, ModelEvent, ResponseHead, StopReason};
+use serde_json::Value;
+use wire::{bytes, compare, replay};
+
+const WIRES: &[&str] = &["anthropic", "openai-chat"];
+
+fn main() -> ExitCode {
+    let named = std::env::var_os("CRABLET_RECORDED").map(PathBuf::from);
+    let folder = named.unwrap_or_else(|| PathBuf::from("../shared/recorded"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    if !folder.is_dir() {
+        println!("recorded traffic is absent ({} is no folder), so nothing was decoded", folder.display());
+        println!("0 passed, 0 failed");
+        // Absent by default is normal; absent where somebody said it is, is not.
+        return if std::env::var_os("CRABLET_RECORDED").is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    }
+    let (mut passed, mut failed) = (0, 0);
+    for wire in WIRES {
+        for path in files(&folder.join(wire)) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let outcome = catch_unwind(|| run_file(&path, wire)).unwrap_or_else(|_| Err(vec!["panicked".to_owned()]));
+            match outcome {
+                Ok(()) => passed += 1,
+                Err(differences) => {
+                    println!("FAILED {wire}/{name}");
+                    for difference in differences {
+                        println!("    {difference}");
+                    }
+                    failed += 1;
+                }
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run_file(path: &Path, wire: &str) -> Result<(), Vec<String>> {
+    let text = fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {error}")])?;
+    let file: Value = serde_json::from_str(&text).map_err(|error| vec![format!("is not JSON: {error}")])?;
+    let model = replay::model(wire, file["provider"].as_str().unwrap_or_default()).ok_or_else(Vec::new)?;
+    let response = &file["response"];
+    let whole = match (response["body"].as_str(), response["body_b64"].as_str()) {
+        (Some(body), _) => body.as_bytes().to_vec(),
+        (None, Some(body)) => bytes::from_base64(body).ok_or_else(|| vec!["the body is not base64".to_owned()])?,
+        (None, None) => return Err(vec!["has no body".to_owned()]),
+    };
+    let head = head(response);
+    let expected = &file["expected"];
+    let first = replay::joined(replay::events(&model, &head, [whole.as_slice()]));
+    for seed in 0..20 {
+        let cut = replay::joined(replay::events(&model, &head, bytes::random(&whole, seed)));
+        if cut != first {
+            return Err(vec![format!("other events when cut with seed {seed}")]);
+        }
+    }
+    if !replay::ends_once(&first) {
+        return Err(vec!["the events do not end exactly once".to_owned()]);
+    }
+    let mut found = truncations(&model, &head, &whole);
+    if !expected.is_null() {
+        found.extend(compare::differences(expected, &replay::observed(&replay::assemble(&first))));
+    }
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Cut after any event, a stream that is not over gives no success and no call that could run, unless it was complete.
+fn truncations(model: &Model, head: &ResponseHead, whole: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(whole);
+    if text.trim_start().starts_with('{') {
+        return Vec::new();
+    }
+    let full = replay::assemble(&replay::events(model, head, [whole]));
+    let mut found = Vec::new();
+    for (end, _) in text.match_indices("\n\n") {
+        let events = replay::events(model, head, [text[..end + 2].as_bytes()]);
+        let answer = replay::assemble(&events);
+        let is_success = matches!(events.last(), Some(ModelEvent::Stop { .. }));
+        if is_success && answer.stop_reason != full.stop_reason {
+            found.push(format!("cut at {end}: stop reason {}", answer.stop_reason.as_str()));
+        }
+        let calls =
+            |answer: &crablet::model::Answer| replay::observed(answer)["toolCalls"].as_array().cloned().unwrap();
+        let known = calls(&full);
+        if let Some(call) = calls(&answer).iter().find(|call| call.get("invalid").is_none() && !known.contains(call)) {
+            found.push(format!("cut at {end}: the call {call} could run"));
+        }
+        if answer.stop_reason == StopReason::Aborted {
+            found.push(format!("cut at {end}: no last event"));
+        }
+    }
+    found
+}
+
+fn head(response: &Value) -> ResponseHead {
+    let headers = response["headers"].as_object().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    ResponseHead {
+        status: response["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
+        headers: headers.iter().map(|(name, value)| (name.to_lowercase(), text(value))).collect(),
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>());
+    let mut files = entries.unwrap_or_default();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    files
+}

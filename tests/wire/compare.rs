@@ -1,0 +1,93 @@
+//! What was expected against what came.
+//!
+//! The rules are plain, since the runner of the packed npm package has the same: members that are absent or null are not
+//! compared; numbers are compared by value; a call that is expected as invalid may be left out but not run.
+
+use serde_json::Value;
+
+/// Every difference, in words.
+pub(crate) fn differences(expected: &Value, observed: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for (expected_name, observed_name) in [
+        ("text", "text"),
+        ("thinking", "reasoning"),
+        ("reasoning", "reasoning"),
+        ("stopReason", "stopReason"),
+        ("refusal", "refusal"),
+        ("stopReasonRaw", "stopReasonRaw"),
+    ] {
+        member(expected, expected_name, observed, observed_name, &mut found);
+    }
+    for name in ["citations", "signatures", "blocks"] {
+        member(expected, name, observed, name, &mut found);
+    }
+    for name in ["input", "output", "cacheRead", "cacheWrite", "reasoning"] {
+        member(&expected["usage"], name, &observed["usage"], name, &mut found);
+    }
+    if let Some(details) = expected["replay"].get("reasoning_details") {
+        if *details != observed["replay"]["reasoning_details"] {
+            found.push(format!("replay: expected {details}, got {}", observed["replay"]["reasoning_details"]));
+        }
+    }
+    if let Some(calls) = expected.get("toolCalls").and_then(Value::as_array) {
+        compare_calls(calls, observed["toolCalls"].as_array().unwrap(), &mut found);
+    }
+    compare_errors(expected, &observed["error"], &mut found);
+    found
+}
+
+fn member(expected: &Value, expected_name: &str, observed: &Value, observed_name: &str, found: &mut Vec<String>) {
+    let Some(wanted) = expected.get(expected_name).filter(|wanted| !wanted.is_null()) else { return };
+    let got = &observed[observed_name];
+    let is_equal = match (wanted.as_f64(), got.as_f64()) {
+        (Some(wanted), Some(got)) => (wanted - got).abs() < f64::EPSILON,
+        _ => wanted == got,
+    };
+    if !is_equal {
+        found.push(format!("{expected_name}: expected {wanted}, got {got}"));
+    }
+}
+
+fn compare_calls(expected: &[Value], observed: &[Value], found: &mut Vec<String>) {
+    let runnable = |calls: &[Value]| -> Vec<Value> {
+        calls.iter().filter(|call| call.get("invalid").is_none()).cloned().collect()
+    };
+    let (wanted, got) = (runnable(expected), runnable(observed));
+    if wanted.len() != got.len() {
+        return found.push(format!("calls that run: expected {wanted:?}, got {got:?}"));
+    }
+    for (wanted, got) in wanted.iter().zip(&got) {
+        let is_id = match wanted.get("id").and_then(Value::as_str) {
+            None | Some("<generated>") => got["id"].as_str().is_some_and(|id| !id.is_empty()),
+            Some(id) => got["id"] == id,
+        };
+        if !is_id || wanted["name"] != got["name"] || wanted["arguments"] != got["arguments"] {
+            found.push(format!("call: expected {wanted}, got {got}"));
+        }
+    }
+    let ids: std::collections::BTreeSet<_> = got.iter().map(|call| call["id"].as_str()).collect();
+    if ids.len() != got.len() {
+        found.push("two calls have the same id".to_owned());
+    }
+    let broken = |calls: &[Value]| calls.iter().filter(|call| call.get("invalid").is_some()).count();
+    if broken(observed) > broken(expected) {
+        found.push(format!("calls that are malformed: expected {expected:?}, got {observed:?}"));
+    }
+}
+
+fn compare_errors(expected: &Value, observed: &Value, found: &mut Vec<String>) {
+    let Some(wanted) = expected.get("error").filter(|wanted| !wanted.is_null()) else {
+        if expected["stopReason"] != "error" && !observed.is_null() {
+            found.push(format!("an unexpected error: {observed}"));
+        }
+        return;
+    };
+    for name in ["kind", "status", "retryable", "retry_after_s"] {
+        member(wanted, name, observed, name, found);
+    }
+    if let Some(part) = wanted.get("message_contains").and_then(Value::as_str) {
+        if !observed["message"].as_str().is_some_and(|message| message.contains(part)) {
+            found.push(format!("the message lacks {part:?}: {}", observed["message"]));
+        }
+    }
+}
