@@ -1,3 +1,56 @@
 //! `crablet-shim` hands local stdio MCP servers to pages, extensions and workers over a loopback WebSocket.
+//!
+//! ```text
+//! crablet-shim grant --origin https://app.example --server files    prints a token for one origin and named servers
+//! crablet-shim grant --native --server files                        the same for a program that sends no Origin
+//! crablet-shim tokens                                               lists tokens by their key id
+//! crablet-shim revoke <key-id>                                      takes one back, from open connections too
+//! crablet-shim serve --config servers.json [--port 6735] [--origin https://app.example]… [--grace 60]
+//! ```
+//!
+//! `servers.json` is the usual `{ "mcpServers": { "<name>": { "command", "args", "env", "cwd", "disabled" } } }`, with
+//! `origins` beside them to narrow a server to some of the origins that tokens name. Commands, arguments, environment
+//! and directories come from this file only: a client names a server and nothing else.
+//!
+//! `serve` listens on 127.0.0.1 alone and checks each request in this order, before anything is started: the peer is on
+//! this machine, the path is exactly `/servers/<name>`, `Host` is this shim, `Origin` is allowed (`null` never is), the
+//! proof of a token is right, fresh and unused, and the request is a WebSocket upgrade. Who is refused gets a status and
+//! no reason; the reason is a line on standard error. Nothing of messages or tokens is ever written there.
+//!
+//! Tokens lie in `grants.json` (mode 0600) in the state directory: `--state-dir`, `CRABLET_STATE_DIR`,
+//! `$XDG_STATE_HOME/crablet`, or `~/.local/state/crablet`.
+//!
+//! Each connection has a process of its own, in its own process group, under a guardian (this program again) that ends
+//! it with all its descendants when the shim is gone, killed or not. A client that loses its socket has the grace to come
+//! back to the same process, and neither side loses or repeats a message.
 
-fn main() {}
+mod cli;
+mod config;
+mod era;
+mod gate;
+mod grants;
+mod listener;
+mod log;
+mod origin;
+mod session;
+mod sessions;
+mod socket;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // A guardian is neither a server nor a command for people: it runs before anything else is set up.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == cli::GUARD) {
+        return crablet::native::process::guardian_main(arguments);
+    }
+    match cli::run(cli::Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

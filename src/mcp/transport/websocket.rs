@@ -349,7 +349,10 @@ impl WebSocketTransport {
     fn take_attached(&mut self, frame: &Frame) -> Result<(), Error> {
         let Some(link) = &mut self.link else { return Ok(()) };
         link.peer_has_seen(frame.seen)?;
-        let is_new = frame.number > 0 && link.receive(frame.number, frame.payload.len())? == Receipt::New;
+        let is_new = frame.number > 0 && link.receive(frame.number)? == Receipt::New;
+        if is_new {
+            link.took(frame.payload.len());
+        }
         match frame.kind {
             FrameKind::Message if is_new => {
                 let message = RawJson::parse(frame.text()?).map_err(|error| {

@@ -135,7 +135,8 @@ impl World {
             }
             _ => {
                 link.peer_has_seen(frame.seen).unwrap();
-                if frame.number > 0 && link.receive(frame.number, frame.payload.len()).unwrap() == Receipt::New {
+                if frame.number > 0 && link.receive(frame.number).unwrap() == Receipt::New {
+                    link.took(frame.payload.len());
                     self.received.push(frame.text().unwrap().to_owned());
                 }
             }

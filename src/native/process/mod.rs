@@ -20,4 +20,6 @@ mod stderr;
 pub use command::{GuardianCommand, ServerCommand};
 pub use framer::{Line, LineFramer, MAX_LINE_BYTES};
 pub use guardian::guardian_main;
-pub use server::{ExitReport, LogLine, LogSource, ProcessEvent, ProcessInput, ProcessOutput, ServerProcess};
+pub use server::{
+    ExitReport, LogLine, LogSource, ProcessEvent, ProcessInput, ProcessOutput, ReadyInput, ServerProcess,
+};

@@ -33,6 +33,10 @@ pub struct ServerProcess {
 #[derive(Clone, Debug)]
 pub struct ProcessInput(mpsc::Sender<String>);
 
+/// A place for one message on the way into a process.
+#[derive(Debug)]
+pub struct ReadyInput<'a>(mpsc::Permit<'a, String>);
+
 /// The way out of a process.
 #[derive(Debug)]
 pub struct ProcessOutput(mpsc::Receiver<ProcessEvent>);
@@ -90,15 +94,31 @@ impl ServerProcess {
 }
 
 impl ProcessInput {
-    /// Sends a message, waiting while the process does not read. Line breaks in it, which can only be white space of
-    /// JSON, become blanks.
+    /// Sends a message, waiting while the process does not read, as [`ReadyInput::send`] does.
     ///
     /// # Errors
     ///
     /// `connection-closed` when the process has ended or closed its input.
     pub async fn send(&self, message: String) -> Result<(), Error> {
+        self.ready().await?.send(message);
+        Ok(())
+    }
+
+    /// Waits until the process can take a message. Nothing is lost when the future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `connection-closed` when the process has ended or closed its input.
+    pub async fn ready(&self) -> Result<ReadyInput<'_>, Error> {
         let closed = |_| Error::new(ErrorKind::ConnectionClosed, "the server's process takes no more messages");
-        self.0.send(message).await.map_err(closed)
+        self.0.reserve().await.map(ReadyInput).map_err(closed)
+    }
+}
+
+impl ReadyInput<'_> {
+    /// Sends a message. Line breaks in it, which can only be white space of JSON, become blanks.
+    pub fn send(self, message: String) {
+        self.0.send(message);
     }
 }
 

@@ -21,6 +21,7 @@ pub struct Link {
     next_to_send: u64,
     unseen: VecDeque<(FrameKind, Vec<u8>)>,
     unseen_bytes: usize,
+    received: u64,
     seen: u64,
     told_seen: u64,
     untold_bytes: usize,
@@ -44,7 +45,15 @@ impl Link {
     /// A book of a client that attached to a running process without remembering its numbers.
     pub fn starting_at(next_to_send: u64, next_to_see: u64) -> Self {
         let seen = next_to_see.saturating_sub(1);
-        Self { next_to_send, unseen: VecDeque::new(), unseen_bytes: 0, seen, told_seen: seen, untold_bytes: 0 }
+        Self {
+            next_to_send,
+            unseen: VecDeque::new(),
+            unseen_bytes: 0,
+            received: seen,
+            seen,
+            told_seen: seen,
+            untold_bytes: 0,
+        }
     }
 
     /// Numbers a frame and keeps it until the peer has seen it.
@@ -63,22 +72,28 @@ impl Link {
         Frame { kind, number: 0, seen: self.seen, payload }
     }
 
-    /// Takes note of a numbered frame that came.
+    /// Takes note of a numbered frame that came. The peer is told with [`Link::took`] that it can forget the frame.
     ///
     /// # Errors
     ///
     /// `protocol` when frames before it are missing.
-    pub fn receive(&mut self, number: u64, payload_bytes: usize) -> Result<Receipt, Error> {
-        if number <= self.seen {
+    pub fn receive(&mut self, number: u64) -> Result<Receipt, Error> {
+        if number <= self.received {
             return Ok(Receipt::Repeated);
         }
-        if number != self.seen.saturating_add(1) {
-            let message = format!("frame {number} came after frame {}; those between are missing", self.seen);
+        if number != self.received.saturating_add(1) {
+            let message = format!("frame {number} came after frame {}; those between are missing", self.received);
             return Err(Error::new(ErrorKind::Protocol, message));
         }
-        self.seen = number;
-        self.untold_bytes = self.untold_bytes.saturating_add(payload_bytes);
+        self.received = number;
         Ok(Receipt::New)
+    }
+
+    /// The oldest frame received and not yet taken has found its taker, and counts as seen from now on. Keeping this
+    /// back is what makes a sender wait for a slow taker.
+    pub fn took(&mut self, payload_bytes: usize) {
+        self.seen = self.received.min(self.seen.saturating_add(1));
+        self.untold_bytes = self.untold_bytes.saturating_add(payload_bytes);
     }
 
     /// Takes note of what the peer has seen, and forgets it.
@@ -125,7 +140,17 @@ impl Link {
         self.next_to_send - self.unseen.len() as u64
     }
 
-    /// The last number seen of the peer's frames.
+    /// Whether the peer has seen everything that was sent.
+    pub fn has_nothing_unseen(&self) -> bool {
+        self.unseen.is_empty()
+    }
+
+    /// The last number received of the peer's frames, taken or not.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The last number of the peer's frames that was taken.
     pub fn seen(&self) -> u64 {
         self.seen
     }
@@ -170,10 +195,23 @@ mod tests {
     #[test]
     fn repeated_frames_are_recognised_and_missing_ones_are_an_error() {
         let mut link = Link::new();
-        assert_eq!(link.receive(1, 0), Ok(Receipt::New));
-        assert_eq!(link.receive(1, 0), Ok(Receipt::Repeated));
-        assert_eq!(link.receive(3, 0).unwrap_err().kind(), ErrorKind::Protocol);
-        assert_eq!(link.receive(2, 0), Ok(Receipt::New));
+        assert_eq!(link.receive(1), Ok(Receipt::New));
+        assert_eq!(link.receive(1), Ok(Receipt::Repeated));
+        assert_eq!(link.receive(3).unwrap_err().kind(), ErrorKind::Protocol);
+        assert_eq!(link.receive(2), Ok(Receipt::New));
+        assert_eq!(link.received(), 2);
+    }
+
+    #[test]
+    fn what_is_not_taken_is_not_seen() {
+        let mut link = Link::new();
+        link.receive(1).unwrap();
+        link.receive(2).unwrap();
+        assert_eq!(link.seen(), 0);
+        link.took(0);
+        assert_eq!(link.seen(), 1);
+        assert_eq!(link.receive(2), Ok(Receipt::Repeated));
+        (0..3).for_each(|_| link.took(0));
         assert_eq!(link.seen(), 2);
     }
 
@@ -195,14 +233,17 @@ mod tests {
     fn a_one_way_stream_is_told_now_and_then() {
         let mut link = Link::new();
         for number in 1..UNTOLD_FRAMES {
-            link.receive(number, 0).unwrap();
+            link.receive(number).unwrap();
+            link.took(0);
             assert!(!link.should_tell_seen());
         }
-        link.receive(UNTOLD_FRAMES, 0).unwrap();
+        link.receive(UNTOLD_FRAMES).unwrap();
+        link.took(0);
         assert!(link.should_tell_seen());
         assert_eq!(link.unnumbered(FrameKind::Seen, Vec::new()).seen, UNTOLD_FRAMES);
         assert!(!link.should_tell_seen());
-        link.receive(UNTOLD_FRAMES + 1, UNTOLD_BYTES).unwrap();
+        link.receive(UNTOLD_FRAMES + 1).unwrap();
+        link.took(UNTOLD_BYTES);
         assert!(link.should_tell_seen());
     }
 
@@ -220,7 +261,8 @@ mod tests {
                 }
                 wire.truncate(wire.len().saturating_sub(lost));
                 for frame in wire {
-                    if receiver.receive(frame.number, frame.payload.len()).unwrap() == Receipt::New {
+                    if receiver.receive(frame.number).unwrap() == Receipt::New {
+                        receiver.took(frame.payload.len());
                         arrived.push(u64::from_be_bytes(frame.payload.try_into().unwrap()));
                     }
                 }
@@ -230,7 +272,7 @@ mod tests {
                 }
             }
             for frame in sender.unseen() {
-                if receiver.receive(frame.number, 0).unwrap() == Receipt::New {
+                if receiver.receive(frame.number).unwrap() == Receipt::New {
                     arrived.push(u64::from_be_bytes(frame.payload.try_into().unwrap()));
                 }
             }

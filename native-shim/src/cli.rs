@@ -1,0 +1,181 @@
+//! The commands, and what they print.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Parser, Subcommand};
+use crablet::Millis;
+use crablet::mcp::transport::shim::{DEFAULT_PORT, Token};
+use crablet::native::process::GuardianCommand;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::config::{Config, ConfigError};
+use crate::grants::{Grant, GrantError, GrantFile};
+use crate::listener::{Shim, bind};
+use crate::log::note;
+use crate::origin::{NotAnOrigin, Origin};
+use crate::sessions::Sessions;
+
+/// The first argument of a guardian. Not a command for people, and so not in the help.
+pub(crate) const GUARD: &str = "guard";
+
+/// Hands local stdio MCP servers to pages, extensions and workers over a loopback WebSocket.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Where the tokens are kept.
+    #[arg(long, global = true, env = "CRABLET_STATE_DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves the servers of a configuration file until it is stopped.
+    Serve(Serve),
+    /// Makes a token for one or more origins and the named servers, and prints it.
+    Grant(GrantArguments),
+    /// Lists the tokens by their key ids.
+    Tokens,
+    /// Takes a token back. Open connections that use it end within seconds.
+    Revoke {
+        /// The part of the token before the dot.
+        #[arg(allow_hyphen_values = true)]
+        key_id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// The mcpServers file.
+    #[arg(long)]
+    config: PathBuf,
+    /// The TCP port on 127.0.0.1; 0 for any free one.
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Lets in only this origin of those that tokens name. May be given several times.
+    #[arg(long = "origin")]
+    origins: Vec<String>,
+    /// How many seconds a process waits for a client that lost its connection.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    grace: u64,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "client", required = true, multiple = true)]
+struct Client {
+    /// The origin of the page or extension, such as https://app.example or chrome-extension://<id>.
+    #[arg(long = "origin", conflicts_with = "native")]
+    origins: Vec<String>,
+    /// For a program that is no browser and sends no origin.
+    #[arg(long)]
+    native: bool,
+}
+
+#[derive(Debug, Args)]
+struct GrantArguments {
+    #[command(flatten)]
+    client: Client,
+    /// The name of a server in the configuration file.
+    #[arg(long = "server", required = true)]
+    servers: Vec<String>,
+}
+
+/// Why a command failed, as what is printed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("crablet-shim: {0}")]
+    Grant(#[from] GrantError),
+    #[error("crablet-shim: {0}")]
+    Origin(#[from] NotAnOrigin),
+    #[error("crablet-shim: no token has the key id {0:?}; `crablet-shim tokens` lists them")]
+    UnknownToken(String),
+    #[error(
+        "crablet-shim: port {port} of 127.0.0.1 cannot be used: {error}; is the shim running already? --port takes another"
+    )]
+    Port { port: u16, error: io::Error },
+    #[error("crablet-shim: {0}")]
+    System(#[from] io::Error),
+    #[error("crablet-shim: the system gives no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
+    let grants = GrantFile::locate(arguments.state_dir)?;
+    match arguments.command {
+        Command::Serve(arguments) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(serve(arguments, grants))
+        }
+        Command::Grant(arguments) => grant(arguments, &grants),
+        Command::Tokens => list(&grants),
+        Command::Revoke { key_id } if grants.revoke(&key_id)? => Ok(()),
+        Command::Revoke { key_id } => Err(CommandError::UnknownToken(key_id)),
+    }
+}
+
+async fn serve(arguments: Serve, grants: GrantFile) -> Result<(), CommandError> {
+    let config = Config::read(&arguments.config)?;
+    config.remarks.iter().for_each(note);
+    let origins = arguments.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
+    let granted = grants.read()?;
+    if granted.is_empty() {
+        note("no token has been granted yet, so that nobody can come in; see `crablet-shim grant --help`");
+    }
+    let guardian = GuardianCommand { program: std::env::current_exe()?, arguments: vec![GUARD.into()] };
+    let failed = |error| CommandError::Port { port: arguments.port, error };
+    let listener = bind(arguments.port).await.map_err(failed)?;
+    let port = listener.local_addr()?.port();
+    let names = config.servers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let sessions = Sessions::new(&config, guardian, Duration::from_secs(arguments.grace), grants.clone());
+    let origins = (!origins.is_empty()).then_some(origins);
+    let shim = Arc::new(Shim::new(config, port, origins, grants, sessions));
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
+    tokio::select! {
+        () = Arc::clone(&shim).serve(listener) => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    shim.sessions.shut_down().await;
+    Ok(())
+}
+
+fn grant(arguments: GrantArguments, grants: &GrantFile) -> Result<(), CommandError> {
+    let (mut key_id, mut secret) = ([0; 9], [0; 32]);
+    getrandom::fill(&mut key_id)?;
+    getrandom::fill(&mut secret)?;
+    let origins = arguments.client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
+    let token = Token::from_random(key_id, secret);
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    grants.add(Grant {
+        token: token.clone(),
+        origins,
+        servers: arguments.servers,
+        granted_at: Millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)),
+    })?;
+    eprintln!("This token is shown once. Whoever has it can use the servers it names:");
+    println!("{}", token.reveal());
+    Ok(())
+}
+
+fn list(grants: &GrantFile) -> Result<(), CommandError> {
+    let grants = grants.read()?;
+    if grants.is_empty() {
+        eprintln!("No tokens; see `crablet-shim grant --help`.");
+    }
+    for grant in grants {
+        let origins = match grant.origins.as_slice() {
+            [] => "programs without an origin".to_owned(),
+            origins => origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        };
+        println!("{}  {}  for {origins}", grant.token.key_id(), grant.servers.join(", "));
+    }
+    Ok(())
+}

@@ -1,0 +1,269 @@
+//! The configuration file: the usual `mcpServers` JSON, checked with messages that say where, what and what to do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crablet::json::Object;
+use serde::de::IgnoredAny;
+
+use crate::origin::Origin;
+
+/// What the shim offers.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Config {
+    /// The servers that are not disabled, by name.
+    pub(crate) servers: BTreeMap<String, Server>,
+    /// What is odd but no error, as sentences for the log.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// One server: a command line that only this file decides.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Server {
+    pub(crate) command: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) directory: Option<PathBuf>,
+    /// The only origins that may use it; empty for every origin that a token names.
+    pub(crate) origins: Vec<Origin>,
+}
+
+/// Everything that is wrong with a file.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) struct ConfigError {
+    file: PathBuf,
+    problems: Vec<Problem>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Problem {
+    /// Line and column, from 1; `None` when the whole file is meant.
+    place: Option<(usize, usize)>,
+    message: String,
+}
+
+impl Config {
+    /// Reads a file.
+    pub(crate) fn read(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read(file).map_err(|error| {
+            let message = format!("cannot be read: {error}; give the path of your mcpServers file with --config");
+            ConfigError { file: file.to_owned(), problems: vec![Problem { place: None, message }] }
+        })?;
+        let directory = file.parent().unwrap_or(Path::new(""));
+        Self::parse(&String::from_utf8_lossy(&text), directory)
+            .map_err(|problems| ConfigError { file: file.to_owned(), problems })
+    }
+
+    /// Reads the text of a file that lies in this directory.
+    fn parse(text: &str, directory: &Path) -> Result<Self, Vec<Problem>> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+            let what = error.to_string();
+            let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
+            let message =
+                format!("not valid JSON: {what}; JSON has no comments, no trailing commas, and double quotes");
+            return Err(vec![Problem { place: Some((error.line(), error.column().max(1))), message }]);
+        }
+        let mut reader = Reader { text, directory, config: Self::default(), problems: Vec::new() };
+        reader.read_file();
+        if reader.problems.is_empty() { Ok(reader.config) } else { Err(reader.problems) }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Problem { place, message }) in self.problems.iter().enumerate() {
+            if index > 0 {
+                writeln!(formatter)?;
+            }
+            write!(formatter, "{}", self.file.display())?;
+            if let Some((line, column)) = place {
+                write!(formatter, ":{line}:{column}")?;
+            }
+            write!(formatter, ": {message}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Walks a text that is known to be valid JSON, and notes every problem on the way.
+struct Reader<'text> {
+    text: &'text str,
+    directory: &'text Path,
+    config: Config,
+    problems: Vec<Problem>,
+}
+
+impl<'text> Reader<'text> {
+    fn read_file(&mut self) {
+        let Ok(file) = Object::parse(self.text) else {
+            return self.problem(self.text.trim_start(), "must be an object: { \"mcpServers\": { … } }");
+        };
+        let Some(servers) = file.get("mcpServers") else {
+            let advice = "has no \"mcpServers\"; write { \"mcpServers\": { \"<name>\": { \"command\": \"…\" } } }";
+            return self.problem(self.text.trim_start(), advice);
+        };
+        let Ok(entries) = Object::parse(servers.get()) else {
+            return self.problem(servers.get(), "\"mcpServers\" must be an object: one member for each server");
+        };
+        let mut names = Vec::new();
+        for (name, entry) in entries.iter() {
+            if names.contains(&name) {
+                self.problem(entry.get(), &format!("the server {name:?} is there twice; rename or remove one"));
+            }
+            names.push(name);
+            if name.is_empty() {
+                self.problem(entry.get(), "a server has an empty name; give it one");
+            }
+            self.read_server(name, entry.get());
+        }
+    }
+
+    fn read_server(&mut self, name: &str, text: &'text str) {
+        let Ok(entry) = Object::parse(text) else {
+            return self.problem(text, &format!("the server {name:?} must be an object with a \"command\""));
+        };
+        if entry.get("command").is_none() && entry.get("url").is_some() {
+            let remark =
+                format!("the server {name:?} is a remote one and not served here: connect to its URL directly");
+            return self.config.remarks.push(remark);
+        }
+        let known = ["command", "args", "env", "cwd", "disabled", "origins", "type"];
+        for (member, _) in entry.iter().filter(|(member, _)| !known.contains(member)) {
+            self.config.remarks.push(format!("{member:?} of the server {name:?} means nothing to the shim"));
+        }
+        let command = self.read_command(name, text, &entry);
+        let shape = |member: &str, shape: &str| format!("{member:?} of the server {name:?} must be {shape}");
+        let arguments = self.read_member(&entry, "args", &shape("args", "an array of texts, such as [\"-y\", \"x\"]"));
+        let environment =
+            self.read_member(&entry, "env", &shape("env", "an object of texts, such as {\"KEY\": \"x\"}"));
+        let directory: Option<String> = self.read_member(&entry, "cwd", &shape("cwd", "a path as a text"));
+        let disabled = self.read_member(&entry, "disabled", &shape("disabled", "true or false")).unwrap_or(false);
+        let origins: Option<Vec<String>> = self.read_member(
+            &entry,
+            "origins",
+            &shape("origins", "an array of origins, such as [\"https://a.example\"]"),
+        );
+        let mut allowed = Vec::new();
+        for origin in origins.into_iter().flatten() {
+            match Origin::parse(&origin) {
+                Ok(origin) => allowed.push(origin),
+                Err(error) => {
+                    let place = entry.get("origins").map_or(text, |value| value.get());
+                    self.problem(place, &format!("\"origins\" of the server {name:?}: {error}"));
+                }
+            }
+        }
+        let directory = directory.map(|directory| self.directory.join(directory));
+        if let Some(directory) = directory.as_deref().filter(|directory| !disabled && !directory.is_dir()) {
+            let place = entry.get("cwd").map_or(text, |value| value.get());
+            self.problem(place, &format!("\"cwd\" of the server {name:?} is no directory: {}", directory.display()));
+        }
+        if let (Some(command), false) = (command, disabled) {
+            let server = Server {
+                command,
+                arguments: arguments.unwrap_or_default(),
+                environment: environment.unwrap_or_default(),
+                directory,
+                origins: allowed,
+            };
+            self.config.servers.insert(name.to_owned(), server);
+        }
+    }
+
+    fn read_command(&mut self, name: &str, text: &'text str, entry: &Object<'text>) -> Option<String> {
+        let Some(value) = entry.get("command") else {
+            self.problem(text, &format!("the server {name:?} has no \"command\"; name the program that starts it"));
+            return None;
+        };
+        let command = entry.string("command").filter(|command| !command.trim().is_empty());
+        if command.is_none() {
+            let message =
+                format!("\"command\" of the server {name:?} must be the name or path of a program, as a text");
+            self.problem(value.get(), &message);
+        }
+        command
+    }
+
+    /// A member that may be absent or `null`, and otherwise has this type.
+    fn read_member<T: serde::de::DeserializeOwned>(
+        &mut self,
+        entry: &Object<'text>,
+        member: &str,
+        message: &str,
+    ) -> Option<T> {
+        let value = entry.get(member)?;
+        match serde_json::from_str::<Option<T>>(value.get()) {
+            Ok(value) => value,
+            Err(_) => {
+                self.problem(value.get(), message);
+                None
+            }
+        }
+    }
+
+    /// Notes what is wrong with a part of the text.
+    fn problem(&mut self, part: &str, message: &str) {
+        // Parts are slices of the text, never copies.
+        let offset = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let before = self.text.get(..offset).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        self.problems.push(Problem { place: Some((line, column)), message: message.to_owned() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        let problems = Config::parse(text, Path::new("")).unwrap_err();
+        ConfigError { file: "servers.json".into(), problems }.to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_usual_file_is_read() {
+        let text = r#"{ "mcpServers": {
+            "files": { "type": "stdio", "command": "npx", "args": ["-y", "x"], "env": { "A": "b" }, "cwd": ".",
+                       "origins": ["https://a.example"] },
+            "off": { "command": "x", "disabled": true, "cwd": "/no/such/directory" },
+            "far": { "url": "https://example.com/mcp" },
+            "odd": { "command": "x", "args": null, "icon": "y" }
+        } }"#;
+        let config = Config::parse(text, Path::new("")).unwrap();
+        assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["files", "odd"]);
+        let files = &config.servers["files"];
+        assert_eq!((files.command.as_str(), files.arguments.len(), files.environment["A"].as_str()), ("npx", 2, "b"));
+        assert_eq!(files.origins, [Origin::parse("https://a.example").unwrap()]);
+        assert_eq!(config.remarks.len(), 2);
+    }
+
+    #[test]
+    fn an_error_tells_line_column_what_and_what_to_do() {
+        assert_eq!(
+            problems("{\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"args\": \"-y\" }\n  }\n}"),
+            [r#"servers.json:3:42: "args" of the server "files" must be an array of texts, such as ["-y", "x"]"#]
+        );
+        let [message] = problems("{\n  \"mcpServers\": {},\n}").try_into().unwrap();
+        assert!(message.starts_with("servers.json:3:1: not valid JSON: trailing comma; JSON has no"), "{message}");
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let text =
+            r#"{"mcpServers":{"a":{"command":5},"b":{},"c":3,"a":{"command":"x","env":{"K":1},"origins":["*"]}}}"#;
+        let problems = problems(text);
+        assert_eq!(problems.len(), 6, "{problems:#?}");
+    }
+
+    #[test]
+    fn files_of_another_shape_are_refused() {
+        for text in ["[]", "{}", r#"{"mcpServers":[]}"#, "", r#"{"mcpServers":{"":{"command":"x"}}}"#] {
+            assert_eq!(problems(text).len(), 1, "{text}");
+        }
+        let error = Config::read(Path::new("no/such/file.json")).unwrap_err().to_string();
+        assert!(error.starts_with("no/such/file.json: cannot be read: "), "{error}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Finding out once what a configured server speaks, with a process that is thrown away afterwards: some servers exit when
+//! the first thing they get is a request they do not know.
+
+use std::time::Duration;
+
+use crablet::json::{Object, RawJson};
+use crablet::jsonrpc::{Message, RequestId};
+use crablet::mcp::transport::shim::ServerEra;
+use crablet::native::process::{ProcessEvent, ServerCommand, ServerProcess};
+use tokio::time::timeout;
+
+/// The era of a server, or `None` when it could not be found out: the client finds out by itself then.
+pub(crate) async fn find_era(command: ServerCommand) -> Option<ServerEra> {
+    let ServerProcess { input, mut output, log: _ } = ServerProcess::start(command);
+    input.send(DISCOVER.to_owned()).await.ok()?;
+    let era = match timeout(PATIENCE, answer(&mut output)).await {
+        Ok(era) => era,
+        // A server that skips what it does not know answers nothing. One that is only slow answers the older first
+        // message as well, or instead.
+        Err(_) => {
+            input.send(INITIALIZE.to_owned()).await.ok()?;
+            timeout(START_LIMIT, answer(&mut output)).await.unwrap_or(Answer::None)
+        }
+    };
+    match era {
+        Answer::Era(era) => Some(era),
+        // It exits on the first request that it does not know, or cannot be started at all; either is no stateless server.
+        Answer::Exited => Some(ServerEra::Handshake),
+        Answer::None => None,
+    }
+}
+
+enum Answer {
+    Era(ServerEra),
+    Exited,
+    None,
+}
+
+/// The first answer decides.
+async fn answer(output: &mut crablet::native::process::ProcessOutput) -> Answer {
+    loop {
+        match output.next().await {
+            Some(ProcessEvent::Message(text)) => {
+                let messages = Message::parse(&text).unwrap_or_default();
+                if let Some(era) = messages.iter().find_map(era_of) {
+                    return Answer::Era(era);
+                }
+            }
+            Some(ProcessEvent::Exited(_)) => return Answer::Exited,
+            None => return Answer::None,
+        }
+    }
+}
+
+fn era_of(message: &Message) -> Option<ServerEra> {
+    let Message::Response { id, outcome } = message else { return None };
+    let is_discovery = match id {
+        Some(RequestId::Text(id)) => id == "discover",
+        // An error without an id answers what came first.
+        _ => true,
+    };
+    Some(match outcome {
+        Ok(result) if is_discovery && lists_versions(result) => ServerEra::Stateless,
+        // "Unsupported protocol version" names what is supported, which only a stateless server does.
+        Err(error) if is_discovery && error.code == UNSUPPORTED_VERSION => ServerEra::Stateless,
+        _ => ServerEra::Handshake,
+    })
+}
+
+fn lists_versions(result: &RawJson) -> bool {
+    Object::parse(result.as_str()).is_ok_and(|result| result.array("supportedVersions").is_some())
+}
+
+const DISCOVER: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":"discover","method":"server/discover","params":{"_meta":{"#,
+    r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"#,
+    r#""io.modelcontextprotocol/clientInfo":{"name":"crablet-shim","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}}}}"#
+);
+
+const INITIALIZE: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":"initialize","method":"initialize","params":{"protocolVersion":"2025-11-25","#,
+    r#""capabilities":{},"clientInfo":{"name":"crablet-shim","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}}}"#
+);
+
+/// How long a server may take over the discovery before the older first message is sent too.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a server may take to start: its package may have to be downloaded.
+const START_LIMIT: Duration = Duration::from_secs(57);
+
+/// The error code of the stateless revision for a version that a server does not speak.
+const UNSUPPORTED_VERSION: i64 = -32_022;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn era(script: &str) -> Option<ServerEra> {
+        find_era(ServerCommand::new("/bin/sh", ["-c", script])).await
+    }
+
+    #[tokio::test]
+    async fn the_first_answer_decides() {
+        let stateless =
+            r#"read x; echo '{"jsonrpc":"2.0","id":"discover","result":{"supportedVersions":["2026-07-28"]}}'; cat"#;
+        assert_eq!(era(stateless).await, Some(ServerEra::Stateless));
+        let newer = r#"read x; echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32022,"message":"m"}}'; cat"#;
+        assert_eq!(era(newer).await, Some(ServerEra::Stateless));
+        let older = r#"read x; echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32601,"message":"m"}}'; cat"#;
+        assert_eq!(era(older).await, Some(ServerEra::Handshake));
+        assert_eq!(era("read x; exit 1").await, Some(ServerEra::Handshake));
+    }
+
+    #[test]
+    fn what_is_sent_is_json() {
+        for text in [DISCOVER, INITIALIZE] {
+            assert_eq!(Message::parse(text).unwrap().len(), 1);
+        }
+    }
+}

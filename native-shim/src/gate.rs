@@ -1,0 +1,201 @@
+//! Who may come in: the checks of a handshake, in their order, on nothing but its head.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use crablet::Millis;
+use crablet::mcp::transport::shim::{ClientProof, MAX_PROOF_AGE, ProofContext, SUBPROTOCOL, Token, server_path};
+use hyper::header::{
+    CONNECTION, HOST, HeaderMap, HeaderName, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
+use hyper::{Method, StatusCode};
+
+use crate::config::Config;
+use crate::grants::Grant;
+use crate::origin::Origin;
+
+/// What decides beside the request itself.
+#[derive(Debug)]
+pub(crate) struct Gate<'a> {
+    pub(crate) config: &'a Config,
+    /// The port that the shim listens on.
+    pub(crate) port: u16,
+    /// The origins of this run; `None` for every origin that a token names.
+    pub(crate) origins: Option<&'a [Origin]>,
+    pub(crate) grants: &'a [Grant],
+    pub(crate) now: Millis,
+}
+
+/// A client that passed.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) server: String,
+    pub(crate) token: Token,
+    /// The client's nonce, to be answered.
+    pub(crate) nonce: String,
+    /// The client's key for the handshake's answer.
+    pub(crate) websocket_key: String,
+}
+
+/// A client that did not: the peer gets the status only, the log the reason.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) reason: String,
+}
+
+impl Gate<'_> {
+    /// Checks path, `Host`, `Origin`, proof and upgrade, in this order. A proof that passes is used up.
+    pub(crate) fn check(
+        &self,
+        method: &Method,
+        target: &str,
+        headers: &HeaderMap,
+        used: &mut UsedProofs,
+    ) -> Result<Admission, Refusal> {
+        let (server, entry) = self
+            .config
+            .servers
+            .iter()
+            .find(|(name, _)| *method == Method::GET && server_path(name) == target)
+            .ok_or_else(|| refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", Shown(target))))?;
+
+        let host = one_header(headers, &HOST)?.unwrap_or_default();
+        let loopback = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
+        if !loopback.iter().any(|own| own == host) {
+            return Err(refusal(StatusCode::FORBIDDEN, format!("the host {} is not this shim", Shown(host))));
+        }
+
+        let origin = one_header(headers, &ORIGIN)?;
+        if let Some(origin) = origin {
+            let is_granted = self.grants.iter().any(|grant| grant.allows_origin(Some(origin)));
+            let is_named = |origins: &[Origin]| origins.iter().any(|allowed| allowed.matches(origin));
+            let is_allowed = is_granted && self.origins.is_none_or(is_named);
+            if !is_allowed || (!entry.origins.is_empty() && !is_named(&entry.origins)) {
+                let reason = format!("the origin {} is not allowed to use {server:?}", Shown(origin));
+                return Err(refusal(StatusCode::FORBIDDEN, reason));
+            }
+        }
+
+        let proof = self.check_proof(server, host, origin, headers, used)?;
+        Ok(Admission { server: server.clone(), websocket_key: check_upgrade(headers)?, ..proof })
+    }
+
+    fn check_proof(
+        &self,
+        server: &str,
+        host: &str,
+        origin: Option<&str>,
+        headers: &HeaderMap,
+        used: &mut UsedProofs,
+    ) -> Result<Admission, Refusal> {
+        let refused = |reason: String| refusal(StatusCode::UNAUTHORIZED, reason);
+        let offered = offered_subprotocols(headers);
+        let proofs: Vec<_> = offered.iter().filter_map(|offer| ClientProof::parse(offer)).collect();
+        let [proof] = proofs.as_slice() else {
+            return Err(refused(format!("{} proofs of a token were offered instead of one", proofs.len())));
+        };
+        if !offered.contains(&SUBPROTOCOL) {
+            return Err(refused(format!("the subprotocol {SUBPROTOCOL} was not offered")));
+        }
+        let key_id = proof.key_id();
+        let context = ProofContext { authority: host, origin: origin.unwrap_or_default(), server };
+        let grant = self
+            .grants
+            .iter()
+            .find(|grant| grant.token.key_id() == key_id && proof.verify(&grant.token, context))
+            .ok_or_else(|| {
+                refused(format!("the proof for the token {} is wrong, or the token unknown", Shown(key_id)))
+            })?;
+        if !grant.allows_origin(origin) || !grant.allows_server(server) {
+            let origin = origin.unwrap_or("no origin");
+            let reason = format!("the token {key_id} is not for {server:?} with {}", Shown(origin));
+            return Err(refusal(StatusCode::FORBIDDEN, reason));
+        }
+        if !proof.is_fresh(self.now) {
+            return Err(refused(format!("the proof for the token {key_id} is older than {} s", MAX_PROOF_AGE / 1000)));
+        }
+        if !used.first_use(proof.nonce(), self.now) {
+            return Err(refused(format!("the proof for the token {key_id} was used before")));
+        }
+        Ok(Admission {
+            server: server.to_owned(),
+            token: grant.token.clone(),
+            nonce: proof.nonce().to_owned(),
+            websocket_key: String::new(),
+        })
+    }
+}
+
+/// The nonces of proofs that passed, for as long as their proofs would be fresh.
+#[derive(Debug, Default)]
+pub(crate) struct UsedProofs(VecDeque<(Millis, String)>);
+
+impl UsedProofs {
+    /// Whether a nonce was not used before; it is from now on. Only nonces of verified proofs get here, so that nobody
+    /// without a token can fill the memory.
+    fn first_use(&mut self, nonce: &str, now: Millis) -> bool {
+        // A proof may be ahead of the clock by its greatest age, and is then fresh for twice as long.
+        while self.0.front().is_some_and(|(used_at, _)| now.since(*used_at) > 2 * MAX_PROOF_AGE) {
+            self.0.pop_front();
+        }
+        if self.0.len() >= MAX_USED_PROOFS || self.0.iter().any(|(_, used)| used == nonce) {
+            return false;
+        }
+        self.0.push_back((now, nonce.to_owned()));
+        true
+    }
+}
+
+/// Text of a stranger, safe to stand in a log line.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start: String = self.0.chars().take(MAX_SHOWN).collect();
+        write!(formatter, "{start:?}")
+    }
+}
+
+fn refusal(status: StatusCode, reason: String) -> Refusal {
+    Refusal { status, reason }
+}
+
+/// A header that may come once. One that comes twice, or is no ASCII text, is a trick.
+fn one_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().map(|value| value.to_str());
+    match (first, values.next()) {
+        (None, _) => Ok(None),
+        (Some(Ok(value)), None) => Ok(Some(value)),
+        _ => Err(refusal(StatusCode::FORBIDDEN, format!("the header {name} came twice or is not ASCII"))),
+    }
+}
+
+fn offered_subprotocols(headers: &HeaderMap) -> Vec<&str> {
+    let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).collect()
+}
+
+fn check_upgrade(headers: &HeaderMap) -> Result<String, Refusal> {
+    let says = |name: HeaderName, token: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(token))
+    };
+    let key = one_header(headers, &SEC_WEBSOCKET_KEY)?.filter(|key| key.len() == 24);
+    let is_upgrade = says(CONNECTION, "upgrade") && says(UPGRADE, "websocket") && says(SEC_WEBSOCKET_VERSION, "13");
+    key.filter(|_| is_upgrade).map(str::to_owned).ok_or_else(|| {
+        refusal(StatusCode::UPGRADE_REQUIRED, "the request is no WebSocket handshake of version 13".to_owned())
+    })
+}
+
+/// Proofs of two minutes; far beyond what clients need, since a connection lives for hours.
+const MAX_USED_PROOFS: usize = 10_000;
+
+/// As much of a stranger's text as a log line shows.
+const MAX_SHOWN: usize = 120;
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

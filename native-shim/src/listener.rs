@@ -1,0 +1,177 @@
+//! The listening socket: loopback only, every request through the gate, nothing told to who is refused.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crablet::Millis;
+use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, SUBPROTOCOL};
+use http_body_util::Empty;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use crate::config::Config;
+use crate::gate::{Admission, Gate, Refusal, UsedProofs};
+use crate::grants::GrantFile;
+use crate::log::Flood;
+use crate::origin::Origin;
+use crate::sessions::Sessions;
+use crate::socket::serve_socket;
+
+/// Everything that the connections share.
+#[derive(Debug)]
+pub(crate) struct Shim {
+    pub(crate) config: Config,
+    pub(crate) port: u16,
+    /// The origins of this run; `None` for every origin that a token names.
+    pub(crate) origins: Option<Vec<Origin>>,
+    pub(crate) grants: GrantFile,
+    pub(crate) sessions: Sessions,
+    used: Mutex<UsedProofs>,
+    refusals: Mutex<Flood>,
+}
+
+/// Opens the listening socket, on this machine's own address only.
+pub(crate) async fn bind(port: u16) -> std::io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
+}
+
+impl Shim {
+    pub(crate) fn new(
+        config: Config,
+        port: u16,
+        origins: Option<Vec<Origin>>,
+        grants: GrantFile,
+        sessions: Sessions,
+    ) -> Self {
+        Self { config, port, origins, grants, sessions, used: Mutex::default(), refusals: Mutex::new(Flood::new()) }
+    }
+
+    /// Takes connections for ever.
+    pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener) {
+        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) if peer.ip().is_loopback() => match Arc::clone(&connections).try_acquire_owned() {
+                    Ok(permit) => drop(tokio::spawn(Arc::clone(&self).serve_connection(stream, peer, permit))),
+                    Err(_) => self.note_refusal(peer, &format!("{MAX_CONNECTIONS} connections are open already")),
+                },
+                Ok((_, peer)) => self.note_refusal(peer, "it is not on this machine"),
+                // Out of file descriptors, mostly: some will be closed.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+
+    async fn serve_connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
+        // Small frames are answers that somebody waits for.
+        drop(stream.set_nodelay(true));
+        let permit = Arc::new(permit);
+        let service = service_fn(|request| {
+            let response = Arc::clone(&self).answer(request, peer, Arc::clone(&permit));
+            async { Ok::<_, Infallible>(response) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_LIMIT)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        // A peer that speaks no HTTP is of no interest.
+        drop(connection.await);
+    }
+
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+        permit: Arc<OwnedSemaphorePermit>,
+    ) -> Response<Empty<Bytes>> {
+        match self.check(&request) {
+            Ok(admission) => {
+                let response = accept(&admission.websocket_key);
+                tokio::spawn(async move {
+                    let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
+                    let config = WebSocketConfig::default()
+                        .max_message_size(Some(MAX_FRAME_BYTES))
+                        .max_frame_size(Some(MAX_FRAME_BYTES));
+                    let socket =
+                        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+                    if let Some(server) = self.config.servers.get(&admission.server) {
+                        serve_socket(socket, admission, server, &self.sessions).await;
+                    }
+                    drop(permit);
+                });
+                response
+            }
+            Err(Refusal { status, reason }) => {
+                self.note_refusal(peer, &reason);
+                let mut response = Response::new(Empty::new());
+                *response.status_mut() = status;
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                if status == StatusCode::UPGRADE_REQUIRED {
+                    response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
+                }
+                response
+            }
+        }
+    }
+
+    fn check(&self, request: &Request<Incoming>) -> Result<Admission, Refusal> {
+        let grants = self.grants.read().map_err(|error| Refusal {
+            status: StatusCode::FORBIDDEN,
+            reason: format!("nobody can come in: {error}"),
+        })?;
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let gate = Gate {
+            config: &self.config,
+            port: self.port,
+            origins: self.origins.as_deref(),
+            grants: &grants,
+            now: Millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)),
+        };
+        let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.check(request.method(), target, request.headers(), &mut used)
+    }
+
+    fn note_refusal(&self, peer: SocketAddr, reason: &str) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.note(&format!("refused {peer}: {reason}"));
+    }
+}
+
+fn accept(key: &str) -> Response<Empty<Bytes>> {
+    let mut response = Response::new(Empty::new());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    // The key is base64 of 20 bytes, which every header may hold.
+    if let Ok(accepted) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accepted);
+    }
+    response
+}
+
+/// Twice the processes, so that a client whose socket died can come back while the old one is still open.
+const MAX_CONNECTIONS: usize = 512;
+
+/// How long a peer may take over the head of its request.
+const HEAD_LIMIT: Duration = Duration::from_secs(5);
+
+/// The longest head of a request; hyper's smallest. Browsers send under 2 KiB.
+const HEAD_BYTES: usize = 8192;
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,127 @@
+//! All sessions of the shim: found by token and resume id, started within the limit of processes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crablet::mcp::transport::shim::{Attach, ServerEra};
+use crablet::native::process::{GuardianCommand, ServerCommand, ServerProcess};
+use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
+use tokio::time::timeout;
+
+use crate::config::{Config, Server};
+use crate::era::find_era;
+use crate::grants::GrantFile;
+use crate::session::{Attachment, SessionOptions, run_session};
+
+/// The sessions, and what new ones are made with.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    open: Arc<Mutex<HashMap<Key, mpsc::Sender<Attachment>>>>,
+    /// One permit for each process that may still run.
+    processes: Arc<Semaphore>,
+    eras: HashMap<String, OnceCell<Option<ServerEra>>>,
+    guardian: GuardianCommand,
+    grace: Duration,
+    grants: GrantFile,
+    shutdown: watch::Sender<bool>,
+}
+
+/// Only the same token for the same server finds a process by its resume id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    key_id: String,
+    server: String,
+    resume: String,
+}
+
+impl Sessions {
+    pub(crate) fn new(config: &Config, guardian: GuardianCommand, grace: Duration, grants: GrantFile) -> Self {
+        Self {
+            open: Arc::default(),
+            processes: Arc::new(Semaphore::new(MAX_PROCESSES)),
+            eras: config.servers.keys().map(|name| (name.clone(), OnceCell::new())).collect(),
+            guardian,
+            grace,
+            grants,
+            shutdown: watch::Sender::new(false),
+        }
+    }
+
+    /// The session that a client wants, started if it wants a new one.
+    ///
+    /// The error is a sentence for the client.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        server: &Server,
+        key_id: &str,
+        attach: &Attach,
+    ) -> Result<mpsc::Sender<Attachment>, String> {
+        if let Some(resume) = &attach.resume {
+            let key = Key { key_id: key_id.to_owned(), server: name.to_owned(), resume: resume.clone() };
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            return open.get(&key).cloned().ok_or_else(|| {
+                format!("the process of the server {name:?} has ended; the grace was over, or the shim was restarted")
+            });
+        }
+        let permit = Arc::clone(&self.processes)
+            .try_acquire_owned()
+            .map_err(|_| format!("the shim runs {MAX_PROCESSES} processes already; close some connections"))?;
+        let resume = random_text().ok_or("the system gives no randomness")?;
+        let key = Key { key_id: key_id.to_owned(), server: name.to_owned(), resume: resume.clone() };
+        let options = SessionOptions {
+            server: name.to_owned(),
+            key_id: key_id.to_owned(),
+            resume,
+            grace: self.grace,
+            grants: self.grants.clone(),
+        };
+        let (attachments, requests) = mpsc::channel(1);
+        let process = ServerProcess::start(self.command(server));
+        let session = run_session(options, process, requests, self.shutdown.subscribe());
+        let open = Arc::clone(&self.open);
+        open.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), attachments.clone());
+        tokio::spawn(async move {
+            session.await;
+            open.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            drop(permit);
+        });
+        Ok(attachments)
+    }
+
+    /// What a server speaks, found out at the first connection to it.
+    pub(crate) async fn era(&self, name: &str, server: &Server) -> Option<ServerEra> {
+        *self.eras.get(name)?.get_or_init(|| find_era(self.command(server))).await
+    }
+
+    /// Ends every process, and waits until they are gone.
+    pub(crate) async fn shut_down(&self) {
+        // No session is there when nobody listens.
+        let _ = self.shutdown.send(true);
+        let all = u32::try_from(MAX_PROCESSES).unwrap_or(u32::MAX);
+        // What is left after this is ended by the guardians.
+        drop(timeout(SHUTDOWN_LIMIT, self.processes.acquire_many(all)).await);
+    }
+
+    fn command(&self, server: &Server) -> ServerCommand {
+        let mut command = ServerCommand::new(&server.command, &server.arguments);
+        command.environment = server.environment.clone();
+        command.directory = server.directory.clone();
+        command.guardian = Some(self.guardian.clone());
+        command
+    }
+}
+
+/// 128 unpredictable bits as text.
+fn random_text() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// More servers than a person runs, fewer than would bring a machine down.
+const MAX_PROCESSES: usize = 256;
+
+/// Twice the patience with a server, and time to look after what it leaves.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(6);
