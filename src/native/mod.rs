@@ -1,5 +1,6 @@
 //! The host on tokio and reqwest: HTTP with rustls, WebSockets, timers and the system's randomness.
 
+mod file_store;
 mod http;
 #[cfg(unix)]
 pub mod process;
@@ -8,6 +9,7 @@ mod socket;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use file_store::FileStore;
 pub use http::HttpBody;
 pub use socket::WebSocket;
 
