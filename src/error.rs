@@ -46,6 +46,19 @@ impl Error {
         self
     }
 
+    /// Takes these secrets out of the texts: peers repeat the key that they refuse.
+    #[cfg(feature = "host")]
+    pub(crate) fn redact(&mut self, secrets: &[String]) {
+        let texts = [Some(&mut self.message), self.code.as_mut()];
+        for text in texts.into_iter().flatten() {
+            for secret in secrets {
+                if text.contains(secret) {
+                    *text = text.replace(secret, "[redacted]");
+                }
+            }
+        }
+    }
+
     /// Which of the project's kinds this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -15,21 +15,21 @@ pub trait CredentialSource: MaybeSend + MaybeSync + 'static {
     /// # Errors
     ///
     /// Whatever kept it from getting them; ends the run unless its kind may be retried.
-    fn credentials(&self, model: &Model) -> BoxFuture<'static, Result<Credentials, Error>>;
+    fn credentials(&self, model: Model) -> BoxFuture<'static, Result<Credentials, Error>>;
 }
 
 impl CredentialSource for Credentials {
-    fn credentials(&self, _model: &Model) -> BoxFuture<'static, Result<Credentials, Error>> {
+    fn credentials(&self, _model: Model) -> BoxFuture<'static, Result<Credentials, Error>> {
         Box::pin(std::future::ready(Ok(self.clone())))
     }
 }
 
 impl<F, Supplying> CredentialSource for F
 where
-    F: Fn(&Model) -> Supplying + MaybeSend + MaybeSync + 'static,
+    F: Fn(Model) -> Supplying + MaybeSend + MaybeSync + 'static,
     Supplying: Future<Output = Result<Credentials, Error>> + MaybeSend + 'static,
 {
-    fn credentials(&self, model: &Model) -> BoxFuture<'static, Result<Credentials, Error>> {
+    fn credentials(&self, model: Model) -> BoxFuture<'static, Result<Credentials, Error>> {
         Box::pin(self(model))
     }
 }

@@ -17,6 +17,9 @@ use crate::model::{Access, Credentials, ModelEvent, ModelRequest};
 /// its reader waiting.
 const MAX_BATCH: usize = 256;
 
+/// What is shorter, in bytes, is not taken out of errors: it is no secret, and it may be part of a word.
+const SHORTEST_SECRET: usize = 8;
+
 /// How long an answer that is complete may take to end its body, in milliseconds: what follows the last event is at most
 /// an end mark, and a server that holds the connection open longer does so for no use of ours.
 const DRAIN_TIME: u64 = 1_000;
@@ -29,7 +32,11 @@ pub(super) async fn call_http<H: Host>(
     request: Arc<ModelRequest>,
     port: Port,
 ) {
-    let outcome = answer_over_http(&host, credentials, call, &request, &port).await;
+    let mut secrets = Vec::new();
+    let mut outcome = answer_over_http(&host, credentials, call, &request, &port, &mut secrets).await;
+    if let Err(error) = &mut outcome {
+        error.redact(&secrets);
+    }
     port.finish(Input::ModelEnded { call, outcome });
 }
 
@@ -39,6 +46,7 @@ async fn answer_over_http<H: Host>(
     call: ModelCallId,
     request: &ModelRequest,
     port: &Port,
+    secrets: &mut Vec<String>,
 ) -> Result<(), Error> {
     let Access::Http { wire, .. } = &request.model.access else {
         return Err(Error::new(ErrorKind::Internal, "this model is not called over HTTP"));
@@ -47,11 +55,11 @@ async fn answer_over_http<H: Host>(
     let mut message = driver.with_cache(|cache| wire.encode(request, cache))?;
     drop(driver);
     let credentials = match credentials {
-        Some(source) => source.credentials(&request.model).await?,
+        Some(source) => source.credentials(request.model.clone()).await?,
         None => Credentials::None,
     };
     wire.authorize(&mut message, &credentials, host.now())?;
-    drop(credentials);
+    secrets.extend(secrets_of(credentials));
     let address = origin(&message.url).to_owned();
     let (head, mut body) = host.fetch(message).await.map_err(|error| unreachable(request, &address, &error))?;
 
@@ -65,6 +73,9 @@ async fn answer_over_http<H: Host>(
             // The status already tells that the call failed, and it tells more than the broken connection does.
             Err(_) if head.status >= 400 => decoder.finish(&mut events),
             Err(error) => return Err(cut(request, &address, error)),
+        }
+        if let Some(ModelEvent::Failed(error)) = events.last_mut() {
+            error.redact(secrets);
         }
         // Servers may hold the connection open after the last event; the answer does not wait for them.
         let complete = is_complete(&events) || !matches!(chunk, Ok(Some(_)));
@@ -152,6 +163,16 @@ async fn answer_of_function(
 
 fn is_complete(events: &[ModelEvent]) -> bool {
     matches!(events.last(), Some(ModelEvent::Stop { .. } | ModelEvent::Failed(_)))
+}
+
+fn secrets_of(credentials: Credentials) -> Vec<String> {
+    let mut secrets = match credentials {
+        Credentials::Key(key) => vec![key.trim().to_owned()],
+        Credentials::Headers(headers) => headers.into_iter().map(|(_, value)| value).collect(),
+        Credentials::None => Vec::new(),
+    };
+    secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
+    secrets
 }
 
 fn unreachable(request: &ModelRequest, address: &str, error: &Error) -> Error {

@@ -6,6 +6,7 @@
 mod support;
 
 mod aborting;
+mod http;
 mod models;
 mod restoring;
 mod storing;

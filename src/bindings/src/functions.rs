@@ -132,7 +132,7 @@ impl Hooks for JsHooks {
 pub(crate) struct JsKey(pub(crate) Functions);
 
 impl CredentialSource for JsKey {
-    fn credentials(&self, _model: &Model) -> BoxFuture<'static, Result<Credentials, Error>> {
+    fn credentials(&self, _model: Model) -> BoxFuture<'static, Result<Credentials, Error>> {
         let asked = self.0.key();
         Box::pin(async move {
             text(resolved(asked).await).map(Credentials::Key).map_err(|thrown| {
