@@ -4,6 +4,14 @@
 //! instead. Each case is also run with its bytes cut in other places. Cases that are described in words and not in data,
 //! and cases of areas that have other tests, are listed and counted apart.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets the unexpected stops"
+)]
+
 mod wire;
 
 use std::collections::BTreeMap;

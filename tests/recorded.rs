@@ -3,6 +3,14 @@
 //! The files belong to other projects and are not part of this one: they are read in `../shared/recorded`, or where
 //! `CRABLET_RECORDED` says. Files without an expectation must only not panic.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets the unexpected stops"
+)]
+
 mod wire;
 
 use std::fs;

@@ -44,7 +44,7 @@ pub(super) struct AnswerDecoder<P> {
 enum State {
     /// Nothing came yet but white space.
     Undecided,
-    Stream(SseParser),
+    Stream(Box<SseParser>),
     Document(Vec<u8>),
     ErrorBody(Vec<u8>),
     Over,
@@ -111,7 +111,7 @@ impl<P: Protocol> AnswerDecoder<P> {
         }
     }
 
-    fn finish_stream(&mut self, mut parser: SseParser, events: &mut Vec<ModelEvent>) {
+    fn finish_stream(&mut self, parser: &mut SseParser, events: &mut Vec<ModelEvent>) {
         // Servers forget the last empty line. A payload that was cut in the middle is no JSON and so not taken for one.
         if let Some(event) = parser.finish() {
             let data = event.data.trim();
@@ -162,7 +162,7 @@ impl<P: Protocol> Decoder for AnswerDecoder<P> {
             bytes = bytes.get(start..).unwrap_or_default();
             self.state = match bytes.first() {
                 Some(b'{' | b'[') => State::Document(Vec::new()),
-                _ => State::Stream(SseParser::new()),
+                _ => State::Stream(Box::default()),
             };
         }
         let room = MAX_BEGINNING.saturating_sub(self.beginning.len());
@@ -190,7 +190,7 @@ impl<P: Protocol> Decoder for AnswerDecoder<P> {
     fn finish(&mut self, events: &mut Vec<ModelEvent>) {
         match mem::replace(&mut self.state, State::Over) {
             State::Undecided => fail(events, ErrorKind::StreamTruncated, "the answer is empty"),
-            State::Stream(parser) => self.finish_stream(parser, events),
+            State::Stream(mut parser) => self.finish_stream(&mut parser, events),
             State::Document(bytes) => self.finish_document(&bytes, events),
             State::ErrorBody(body) => {
                 let body = String::from_utf8_lossy(&body);

@@ -100,10 +100,10 @@ impl OpenCache<'_> {
         tools: &Arc<[ToolSpec]>,
         encode: impl FnOnce() -> Result<String, Error>,
     ) -> Result<Arc<str>, Error> {
-        if let Some((model, known, json)) = &self.cache.tools {
-            if *model == self.model && Arc::ptr_eq(known, tools) {
-                return Ok(json.clone());
-            }
+        let known = self.cache.tools.as_ref();
+        let same = known.filter(|(model, known, _)| *model == self.model && Arc::ptr_eq(known, tools));
+        if let Some((_, _, json)) = same {
+            return Ok(json.clone());
         }
         let json: Arc<str> = encode()?.into();
         self.cache.tools = Some((self.model, tools.clone(), json.clone()));

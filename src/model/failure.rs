@@ -99,12 +99,11 @@ impl Report {
             error = error.with_code(code);
         }
         let inner = object.and_then(|object| object.object("error"));
-        if kind.is_retryable() {
-            if let Some(milliseconds) = retry_after(head, inner.as_ref().or(object), &self.message) {
-                error = error.with_retry_after(milliseconds);
-            }
+        let wait = retry_after(head, inner.as_ref().or(object), &self.message).filter(|_| kind.is_retryable());
+        match wait {
+            Some(milliseconds) => error.with_retry_after(milliseconds),
+            None => error,
         }
-        error
     }
 
     /// The provider's own word decides, then its sentence, then the status: bad keys come as 400, unknown models as 400

@@ -63,6 +63,17 @@ pub trait Wire: Send + Sync {
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder>;
 }
 
+/// The wire protocol of this name, if this build has it.
+pub fn wire_named(name: &str) -> Option<&'static dyn Wire> {
+    match name {
+        #[cfg(feature = "anthropic")]
+        "anthropic" => Some(anthropic::WIRE),
+        #[cfg(feature = "openai-chat")]
+        "openai-chat" => Some(openai_chat::WIRE),
+        _ => None,
+    }
+}
+
 /// Turns the bytes of one answer into events. How the bytes are cut into chunks makes no difference.
 pub trait Decoder: fmt::Debug + Send {
     /// Takes the next bytes. Never panics; after the last event nothing more comes out.

@@ -1,5 +1,7 @@
 //! What the runners of cases and of recorded traffic share: replaying an answer and comparing what came of it.
 
+#![allow(dead_code, reason = "each test program uses its part")]
+
 pub(crate) mod bytes;
 pub(crate) mod compare;
 pub(crate) mod replay;

@@ -121,9 +121,13 @@ pub(crate) fn observed(answer: &Answer) -> Value {
                     ToolInput::Json(input) => {
                         json!({"id": call.call_id, "name": call.tool_name, "arguments": input.read::<Value>().unwrap()})
                     }
-                    ToolInput::Malformed { .. } => {
-                        json!({"id": call.call_id, "name": call.tool_name, "arguments": null, "invalid": true})
-                    }
+                    ToolInput::Malformed { text, .. } => json!({
+                        "id": call.call_id,
+                        "name": call.tool_name,
+                        "arguments": null,
+                        "invalid": true,
+                        "cutBeforeInput": text.is_empty(),
+                    }),
                 });
             }
             Part::Source(_) => citations += 1,

@@ -81,6 +81,13 @@ impl MessageDecoder {
         self.is_started = true;
         events.push(ModelEvent::Started { response_id: message.string("id"), model: message.string("model") });
         self.count(message.object("usage"), events);
+        // What is already whole when the message starts: a call that code at the provider made, or the whole answer of a
+        // server that does not stream.
+        for (index, block) in (0..).zip(message.array("content").unwrap_or_default()) {
+            self.start_block(index, block, events);
+            self.stop_block(index, events);
+        }
+        self.stop_word = message.string("stop_reason");
     }
 
     /// Usage is cumulative: a later number replaces an earlier one, and one that is absent does not.
@@ -277,15 +284,10 @@ impl Protocol for MessageDecoder {
     }
 
     fn document(&mut self, document: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        let Some(content) = document.array("content") else {
+        if document.array("content").is_none() {
             return fail(events, ErrorKind::MalformedStream, "the answer is JSON but no message: it has no content");
-        };
-        self.start_message(document, events);
-        for (index, block) in (0..).zip(content) {
-            self.start_block(index, block, events);
-            self.stop_block(index, events);
         }
-        self.stop_word = document.string("stop_reason");
+        self.start_message(document, events);
         self.stop_message(events);
     }
 

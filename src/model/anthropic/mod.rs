@@ -19,7 +19,7 @@ pub fn model(id: impl Into<Arc<str>>) -> Model {
     Model {
         provider: "anthropic".into(),
         id: id.into(),
-        access: Access::Http { wire: &Anthropic, base_url: None, headers: Arc::default() },
+        access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
     }
 }
 
@@ -32,6 +32,9 @@ pub fn with_direct_browser_access(model: Model) -> Model {
 /// The wire.
 #[derive(Debug)]
 struct Anthropic;
+
+/// The wire protocol, for a [`Model`] that is put together by hand.
+pub const WIRE: &dyn Wire = &Anthropic;
 
 const BASE_URL: &str = "https://api.anthropic.com";
 

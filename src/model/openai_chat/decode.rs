@@ -62,6 +62,17 @@ impl ChatDecoder {
         }
     }
 
+    fn chunk(&mut self, payload: &Object<'_>, content: [&str; 2], events: &mut Vec<ModelEvent>) {
+        self.start(payload, events);
+        for choice in payload.objects("choices") {
+            self.choice(&choice, content, events);
+        }
+        self.citations(payload, events);
+        let groq = payload.object("x_groq").and_then(|groq| groq.object("usage"));
+        self.count(groq, events);
+        self.count(payload.object("usage"), events);
+    }
+
     fn start(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
         if !self.is_started {
             self.is_started = true;
@@ -69,7 +80,9 @@ impl ChatDecoder {
         }
     }
 
-    fn choice(&mut self, choice: &Object<'_>, events: &mut Vec<ModelEvent>) {
+    /// `content` is the member that holds what was said: Perplexity sends both, with the message so far in the one and
+    /// what is new in the other.
+    fn choice(&mut self, choice: &Object<'_>, content: [&str; 2], events: &mut Vec<ModelEvent>) {
         // Of several answers to one question the first is taken; chunks hold them in any order.
         if choice.integer("index").unwrap_or(0) != 0 {
             return;
@@ -77,8 +90,7 @@ impl ChatDecoder {
         if let Some(error) = failure::from_object(choice, &ResponseHead::default()) {
             return events.push(ModelEvent::Failed(error));
         }
-        // Perplexity repeats the whole message so far beside each delta; a message alone is a server that does not stream.
-        if let Some(delta) = choice.object("delta").or_else(|| choice.object("message")) {
+        if let Some(delta) = content.into_iter().find_map(|member| choice.object(member)) {
             self.delta(&delta, events);
         }
         self.count(choice.object("usage"), events);
@@ -111,7 +123,7 @@ impl ChatDecoder {
             }
         }
         for image in delta.objects("images") {
-            self.image(&image, events);
+            push_image(&image, events);
         }
         for annotation in delta.objects("annotations") {
             if let Some(citation) = annotation.object("url_citation") {
@@ -188,17 +200,6 @@ impl ChatDecoder {
                 ModelEvent::ReasoningEnd { block, replay }
             }
         });
-    }
-
-    fn image(&mut self, image: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        let Some(url) = image.object("image_url").and_then(|image| image.string("url")) else { return };
-        let file = match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
-            Some((media_type, data)) => {
-                File { media_type: media_type.to_owned(), data: FileData::Base64(data.into()), name: None }
-            }
-            None => File { media_type: "image/*".to_owned(), data: FileData::Url(url), name: None },
-        };
-        events.push(ModelEvent::File(file));
     }
 
     /// Citations at the top of a chunk; search servers repeat the whole list in each.
@@ -289,21 +290,14 @@ impl ChatDecoder {
 
 impl Protocol for ChatDecoder {
     fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        self.start(payload, events);
-        for choice in payload.objects("choices") {
-            self.choice(&choice, events);
-        }
-        self.citations(payload, events);
-        let groq = payload.object("x_groq").and_then(|groq| groq.object("usage"));
-        self.count(groq, events);
-        self.count(payload.object("usage"), events);
+        self.chunk(payload, ["delta", "message"], events);
     }
 
     fn document(&mut self, document: &Object<'_>, events: &mut Vec<ModelEvent>) {
         if document.array("choices").is_none_or(|choices: Vec<&RawValue>| choices.is_empty()) {
             return fail(events, ErrorKind::MalformedStream, "the answer is JSON but no completion: it has no choices");
         }
-        self.payload(document, events);
+        self.chunk(document, ["message", "delta"], events);
         if !matches!(events.last(), Some(ModelEvent::Failed(_))) {
             self.stop(events);
         }
@@ -320,6 +314,17 @@ impl Protocol for ChatDecoder {
         }
         fail(events, ErrorKind::StreamTruncated, "the connection ended before the answer was complete");
     }
+}
+
+fn push_image(image: &Object<'_>, events: &mut Vec<ModelEvent>) {
+    let Some(url) = image.object("image_url").and_then(|image| image.string("url")) else { return };
+    let file = match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+        Some((media_type, data)) => {
+            File { media_type: media_type.to_owned(), data: FileData::Base64(data.into()), name: None }
+        }
+        None => File { media_type: "image/*".to_owned(), data: FileData::Url(url), name: None },
+    };
+    events.push(ModelEvent::File(file));
 }
 
 fn replay(details: &[Value]) -> Option<RawJson> {

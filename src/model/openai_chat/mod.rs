@@ -23,7 +23,7 @@ pub fn model(profile: Profile, id: impl Into<Arc<str>>) -> Model {
     Model {
         provider: profile.name().into(),
         id: id.into(),
-        access: Access::Http { wire: &OpenAiChat, base_url: None, headers: Arc::default() },
+        access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
     }
 }
 
@@ -36,13 +36,16 @@ pub fn compatible(base_url: &str, id: impl Into<Arc<str>>) -> Model {
 #[derive(Debug)]
 struct OpenAiChat;
 
+/// The wire protocol, for a [`Model`] that is put together by hand.
+pub const WIRE: &dyn Wire = &OpenAiChat;
+
 impl Wire for OpenAiChat {
     fn name(&self) -> &'static str {
         "openai-chat"
     }
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
-        let traits = Profile::from_name(&request.model.provider).traits();
+        let traits = Profile::of_model(&request.model).traits();
         Ok(encode::body(request, traits, cache)?.into_request(request, traits.base_url, "/chat/completions"))
     }
 

@@ -1,6 +1,7 @@
 //! How the servers that speak the protocol differ.
 
 use super::super::names::IdRule;
+use super::super::request::{Access, Model};
 
 /// A server that speaks the Chat Completions protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,14 @@ impl Profile {
     /// The profile of this name; [`Custom`](Self::Custom) for any other.
     pub fn from_name(name: &str) -> Self {
         ALL.iter().copied().find(|profile| profile.name() == name).unwrap_or(Self::Custom)
+    }
+
+    /// The profile of a model: by its provider, or for a provider that is not known by its address.
+    pub(super) fn of_model(model: &Model) -> Self {
+        match (Self::from_name(&model.provider), &model.access) {
+            (Self::Custom, Access::Http { base_url: Some(url), .. }) => Self::of_base_url(url),
+            (profile, _) => profile,
+        }
     }
 
     /// The profile of the server at this address; [`Custom`](Self::Custom) for one that is not known.
