@@ -50,9 +50,8 @@ fn read_model(object: &Object<'_>) -> Result<Model, Error> {
 }
 
 fn wire_named(name: &str) -> Result<&'static dyn Wire, Error> {
-    match name {
-        _ => Err(invalid(format!("this build of crablet has no wire protocol {name:?}"))),
-    }
+    crablet::model::wire_named(name)
+        .ok_or_else(|| invalid(format!("this build of crablet has no wire protocol {name:?}")))
 }
 
 /// Reads `headers: [[name, value]…]`.
