@@ -1,10 +1,10 @@
 import { answerOf } from "./function-model.js";
 import type { CoreAgent, CoreFunctions, CoreMcp } from "./core.js";
-import { CrabletError, fromCore, invalidInput } from "./error.js";
+import { CrabletError, invalidInput } from "./error.js";
 import type { ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import { load } from "./load.js";
-import { connectCore, type McpServer, type McpTool } from "./mcp.js";
+import { closeCore, connectCore, type McpServer, type McpTool, settled, toolsOf } from "./mcp.js";
 import type { FilePart, Input, TextPart } from "./message.js";
 import type { Model, ModelFunction, ModelOptions } from "./model.js";
 import type { Approve, Run, RunResult } from "./run.js";
@@ -121,13 +121,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
    */
   async connect(options: { readonly signal?: AbortSignal } = {}): Promise<readonly ConnectedServer[]> {
     const servers = await this.#connected(options.signal);
-    try {
-      return await Promise.all(
-        servers.map(async ([name, core]) => ({ name, tools: JSON.parse(await core.tools()) as McpTool[] })),
-      );
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+    return Promise.all(servers.map(async ([name, core]) => ({ name, tools: await toolsOf(core, options.signal) })));
   }
 
   /** Closes the connections to MCP servers and releases memory. The agent cannot be used any more. */
@@ -142,13 +136,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
       (agent) => agent.free(),
       () => {},
     );
-    await Promise.allSettled(
-      servers.map(async (server) => {
-        const open = await server;
-        await open.close();
-        open.free();
-      }),
-    );
+    await Promise.allSettled(servers.map(async (server) => closeCore(await server)));
   }
 
   /** As `close()`. */
@@ -178,10 +166,12 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     const [core, servers] = await Promise.all([load(), this.#connected(overrides.signal)]);
     const agent = new core.AgentHandle(toJson(configOf(options), "the agent"), functionsOf(options as AgentOptions));
     try {
-      for (const [name, server] of servers) await agent.addServer(name, server);
+      for (const [, server] of servers) {
+        await settled(overrides.signal, (...settle) => agent.addServer(server, ...settle));
+      }
     } catch (thrown) {
       agent.free();
-      throw fromCore(thrown);
+      throw thrown;
     }
     return agent;
   }
@@ -192,13 +182,14 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
       servers.map(async ([name, server]): Promise<[string, CoreMcp]> => {
         let connecting = this.#servers.get(name);
         if (connecting === undefined) {
-          connecting = connectCore(server, signal);
+          // Shared by all runs, so no run's signal ends it.
+          connecting = connectCore(name, server);
           this.#servers.set(name, connecting);
         }
         try {
-          return [name, await connecting];
+          return [name, await untilAborted(connecting, signal)];
         } catch (thrown) {
-          this.#servers.delete(name);
+          if (signal?.aborted !== true) this.#servers.delete(name);
           throw CrabletError.is(thrown) ? named(name, thrown) : thrown;
         }
       }),
@@ -211,6 +202,22 @@ export interface AgentParts {
   readonly approve: Approve | undefined;
   /** The agent in the module; one that `isOwn` is released by whoever asked for it. */
   core(options: RunOptions): Promise<{ readonly agent: CoreAgent; readonly isOwn: boolean }>;
+}
+
+/** A promise that a signal can leave behind. */
+async function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  if (signal === undefined) return promise;
+  signal.throwIfAborted();
+  let abort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
 }
 
 function named(server: string, error: CrabletError): CrabletError {

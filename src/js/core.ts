@@ -6,13 +6,14 @@
  */
 export interface Core {
   readonly AgentHandle: new (config: string, functions: CoreFunctions) => CoreAgent;
-  readonly connectMcp: (config: string, functions: CoreServerFunctions, cancel: CoreCancel) => Promise<CoreMcp>;
+  readonly McpHandle: new (config: string, functions: CoreServerFunctions) => CoreMcp;
+  readonly SseHandle: new () => CoreSse;
   readonly CancelHandle: new () => CoreCancel;
 }
 
 /** @internal */
 export interface CoreAgent {
-  addServer(name: string, connection: CoreMcp): Promise<void>;
+  addServer(server: CoreMcp, ...settle: Settle): void;
   conversation(snapshot: string | undefined): CoreConversation;
   free(): void;
 }
@@ -45,16 +46,26 @@ export interface CoreRun {
  */
 export type CoreBatch = [text: string, table: Uint32Array, others: string | undefined];
 
+/**
+ * How a call that takes time is cancelled, and what it calls when it is done. Not a promise: Node 20 crashes when it
+ * deoptimises a call of an export that returns a JavaScript value.
+ *
+ * @internal
+ */
+export type Settle = [cancel: CoreCancel, resolve: (value: string) => void, reject: (thrown: unknown) => void];
+
 /** @internal */
 export interface CoreMcp {
-  tools(): Promise<string>;
-  callTool(
-    name: string,
-    input: string,
-    cancel: CoreCancel,
-    progress: ((data: string) => void) | undefined,
-  ): Promise<string>;
-  close(): Promise<void>;
+  ready(...settle: Settle): void;
+  tools(...settle: Settle): void;
+  callTool(name: string, input: string, progress: ((data: string) => void) | undefined, ...settle: Settle): void;
+  close(...settle: Settle): void;
+  free(): void;
+}
+
+/** @internal */
+export interface CoreSse {
+  push(bytes: Uint8Array): string;
   free(): void;
 }
 

@@ -15,7 +15,15 @@ export { CrabletError, type ErrorInfo, type ErrorKind } from "./error.js";
 export { readEvents } from "./event-stream.js";
 export type { AgentEvent, EventBase, ToolCall, ToolName } from "./event.js";
 export { init, type WasmSource } from "./load.js";
-export { mcp, McpClient, type McpRequest, type McpResult, type McpServer, type McpTool } from "./mcp.js";
+export {
+  mcp,
+  McpClient,
+  type McpProgress,
+  type McpRequest,
+  type McpResult,
+  type McpServer,
+  type McpTool,
+} from "./mcp.js";
 export type {
   AssistantMessage,
   BytesPart,
@@ -64,6 +72,7 @@ export type {
   StandardResult,
   StandardSchema,
 } from "./schema.js";
+export { readServerSentEvents, type ServerSentEvent } from "./server-sent-events.js";
 export type { Session, SessionSnapshot, SessionState, SessionStatus } from "./session.js";
 export {
   type MaybePromise,

@@ -1,4 +1,4 @@
-import type { CoreCancel, CoreMcp, CoreServerFunctions } from "./core.js";
+import type { CoreMcp, CoreServerFunctions, Settle } from "./core.js";
 import { fromCore, invalidInput } from "./error.js";
 import { toJson } from "./json.js";
 import { load } from "./load.js";
@@ -21,9 +21,10 @@ export type McpRequest = (message: unknown, context: { readonly signal: AbortSig
 /** A tool of an MCP server. */
 export interface McpTool {
   readonly name: string;
+  readonly title?: string;
   readonly description?: string;
   readonly inputSchema: JsonSchema;
-  readonly [member: string]: unknown;
+  readonly outputSchema?: JsonSchema;
 }
 
 /** What a call of an MCP tool gave. */
@@ -32,6 +33,13 @@ export interface McpResult {
   readonly structuredContent?: unknown;
   /** Whether the tool failed; the content says how. */
   readonly isError: boolean;
+}
+
+/** How far a call has come. */
+export interface McpProgress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
 }
 
 /** Where `crablet-shim serve` listens unless told otherwise. */
@@ -70,7 +78,7 @@ export const mcp = {
    * @throws CrabletError `network` when it cannot be reached, and the kinds of MCP.
    */
   async connect(server: McpServer, options: { readonly signal?: AbortSignal } = {}): Promise<McpClient> {
-    return new McpClient(await connectCore(server, options.signal));
+    return new McpClient(await connectCore("server", server, options.signal));
   },
 };
 
@@ -86,33 +94,29 @@ export class McpClient implements AsyncDisposable {
   }
 
   /** All tools of the server, all pages of the list. */
-  async tools(): Promise<readonly McpTool[]> {
-    return crossing(async () => JSON.parse(await this.#open().tools()) as McpTool[]);
+  async tools(options: { readonly signal?: AbortSignal } = {}): Promise<readonly McpTool[]> {
+    return toolsOf(this.#open(), options.signal);
   }
 
   /** Calls a tool. A tool that fails gives a result with `isError`; what cannot be asked at all throws. */
   async callTool(
     name: string,
     input: unknown = {},
-    options: { readonly signal?: AbortSignal; readonly onProgress?: (progress: unknown) => void } = {},
+    options: { readonly signal?: AbortSignal; readonly onProgress?: (progress: McpProgress) => void } = {},
   ): Promise<McpResult> {
     const { signal, onProgress } = options;
     const progress = onProgress && ((data: string) => onProgress(JSON.parse(data)));
     const core = this.#open();
     const text = toJson(input, `the input of ${name}`);
-    return cancellable(
-      signal,
-      async (cancel) => JSON.parse(await core.callTool(name, text, cancel, progress)) as McpResult,
-    );
+    return JSON.parse(await settled(signal, (...settle) => core.callTool(name, text, progress, ...settle)));
   }
 
-  /** Ends the connection. */
+  /** Ends the connection. Calls under way fail with `connection-closed`. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     registry.unregister(this);
-    await crossing(() => this.#core.close());
-    this.#core.free();
+    await closeCore(this.#core);
   }
 
   /** Ends the connection. */
@@ -127,12 +131,52 @@ export class McpClient implements AsyncDisposable {
 }
 
 /** @internal */
-export async function connectCore(server: McpServer, signal: AbortSignal | undefined): Promise<CoreMcp> {
+export async function connectCore(name: string, server: McpServer, signal?: AbortSignal): Promise<CoreMcp> {
   signal?.throwIfAborted();
-  const core = await load();
-  const functions: CoreServerFunctions = {
+  const { McpHandle } = await load();
+  const core = crossing(() => new McpHandle(toJson(configOf(name, server), "the MCP server"), functionsOf(server)));
+  try {
+    await settled(signal, (...settle) => core.ready(...settle));
+    return core;
+  } catch (thrown) {
+    core.free();
+    throw thrown;
+  }
+}
+
+/** @internal */
+export async function closeCore(core: CoreMcp): Promise<void> {
+  await settled(undefined, (...settle) => core.close(...settle));
+  core.free();
+}
+
+/** @internal */
+export async function toolsOf(core: CoreMcp, signal?: AbortSignal): Promise<McpTool[]> {
+  return JSON.parse(await settled(signal, (...settle) => core.tools(...settle)));
+}
+
+/** @internal A call of the module that takes time, as a promise that a signal can reject. */
+export async function settled(signal: AbortSignal | undefined, call: (...settle: Settle) => void): Promise<string> {
+  signal?.throwIfAborted();
+  const { CancelHandle } = await load();
+  const cancel = new CancelHandle();
+  const abort = (): void => cancel.cancel();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    return await new Promise<string>((resolve, reject) => call(cancel, resolve, reject));
+  } catch (thrown) {
+    signal?.throwIfAborted();
+    throw fromCore(thrown);
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    cancel.free();
+  }
+}
+
+function functionsOf(server: McpServer): CoreServerFunctions {
+  return {
     fetch: server.type === "http" ? server.fetch : undefined,
-    request: (message) => {
+    request(message) {
       const controller = new AbortController();
       const answer = async (): Promise<string | undefined> => {
         if (server.type !== "custom") return undefined;
@@ -142,46 +186,22 @@ export async function connectCore(server: McpServer, signal: AbortSignal | undef
       return { result: answer(), cancel: () => controller.abort() };
     },
   };
-  return cancellable(signal, async (cancel) =>
-    core.connectMcp(toJson(configOf(server), "the MCP server"), functions, cancel),
-  );
 }
 
-function configOf(server: McpServer): Record<string, unknown> {
+function configOf(name: string, server: McpServer): Record<string, unknown> {
   switch (server.type) {
     case "http":
-      return { type: "http", url: server.url, headers: [...new Headers(server.headers)] };
+      return { name, type: "http", url: server.url, headers: [...new Headers(server.headers)] };
     case "shim":
-      return { type: "shim", url: server.url, server: server.server, token: server.token };
+      return { name, type: "shim", url: server.url, server: server.server, token: server.token };
     case "custom":
-      return { type: "custom" };
+      return { name, type: "custom" };
   }
 }
 
-/** Runs a call of the module that a signal can cancel. */
-async function cancellable<Value>(
-  signal: AbortSignal | undefined,
-  call: (cancel: CoreCancel) => Promise<Value>,
-): Promise<Value> {
-  signal?.throwIfAborted();
-  const core = await load();
-  const cancel = new core.CancelHandle();
-  const abort = (): void => cancel.cancel();
-  signal?.addEventListener("abort", abort, { once: true });
+function crossing<Value>(call: () => Value): Value {
   try {
-    return await crossing(() => call(cancel));
-  } catch (thrown) {
-    signal?.throwIfAborted();
-    throw thrown;
-  } finally {
-    signal?.removeEventListener("abort", abort);
-    cancel.free();
-  }
-}
-
-async function crossing<Value>(call: () => Promise<Value>): Promise<Value> {
-  try {
-    return await call();
+    return call();
   } catch (thrown) {
     throw fromCore(thrown);
   }

@@ -93,6 +93,11 @@ async fn sleep(milliseconds: u64) {
     }
 }
 
+/// The origin that the platform sends with a WebSocket handshake; empty where it sends none, as in Node and workerd.
+pub fn page_origin() -> String {
+    property(&js_sys::global(), "origin").as_string().unwrap_or_default()
+}
+
 /// `setTimeout` takes a signed 32-bit number; a longer delay would fire at once, so longer waits are re-armed.
 const MAX_TIMEOUT: u32 = i32::MAX as u32;
 

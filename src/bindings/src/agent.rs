@@ -1,23 +1,28 @@
 //! An agent, as JavaScript holds it.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crablet::agent::Hooks;
+use crablet::host::mcp::tools;
 use crablet::host::{Runner, Tool};
 use crablet::model::Credentials;
 use crablet::web::WebHost;
+use js_sys::Function;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::config::{AgentConfig, MODEL_FUNCTION};
 use crate::functions::{Functions, JsHooks, JsKey, JsModel, JsTool};
+use crate::mcp::{CancelHandle, McpHandle, settle};
 use crate::run::ConversationHandle;
 use crate::thrown::thrown;
 
 /// An agent bound to the web platform and to the caller's functions.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct AgentHandle(Runner<WebHost>);
+pub struct AgentHandle(Rc<RefCell<Runner<WebHost>>>);
 
 #[wasm_bindgen]
 impl AgentHandle {
@@ -41,14 +46,27 @@ impl AgentHandle {
             let tool = JsTool { name: definition.name.clone(), functions: functions.clone() };
             (Arc::unwrap_or_clone(definition), Arc::new(tool) as Arc<dyn Tool>)
         }));
-        Ok(Self(runner))
+        Ok(Self(Rc::new(RefCell::new(runner))))
+    }
+
+    /// Adds the tools of a connected server. Resolves when they are there.
+    #[wasm_bindgen(js_name = addServer)]
+    pub fn add_server(&self, server: &McpHandle, cancel: &CancelHandle, resolve: Function, reject: Function) {
+        let (runner, connection) = (Rc::clone(&self.0), server.0.clone());
+        settle(&cancel.0, resolve, reject, async move {
+            let tools = tools(&connection).await?;
+            let with_tools = runner.borrow().clone().tools(tools);
+            *runner.borrow_mut() = with_tools;
+            Ok(String::new())
+        });
     }
 
     /// A new conversation, or the one of a snapshot.
     pub fn conversation(&self, snapshot: Option<String>) -> Result<ConversationHandle, JsValue> {
+        let runner = self.0.borrow().clone();
         let conversation = match snapshot {
-            Some(snapshot) => self.0.restore(&snapshot),
-            None => self.0.conversation(),
+            Some(snapshot) => runner.restore(&snapshot),
+            None => runner.conversation(),
         };
         conversation.map(ConversationHandle).map_err(thrown)
     }

@@ -115,6 +115,6 @@ fn read_hooks(object: &Object<'_>) -> Hooks {
     Hooks { before_tool_call: flag("beforeToolCall"), after_tool_call: flag("afterToolCall"), ..Hooks::default() }
 }
 
-fn invalid(message: impl Into<String>) -> Error {
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidInput, message)
 }

@@ -18,6 +18,10 @@ mod config;
 #[cfg(target_arch = "wasm32")]
 mod functions;
 #[cfg(target_arch = "wasm32")]
+mod mcp;
+#[cfg(target_arch = "wasm32")]
 mod run;
+#[cfg(target_arch = "wasm32")]
+mod sse;
 #[cfg(target_arch = "wasm32")]
 mod thrown;

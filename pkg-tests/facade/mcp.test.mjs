@@ -1,0 +1,119 @@
+// MCP servers, on one that is a function of this test.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, mcp } from "crablet";
+import { scriptedModel } from "crablet/test";
+import { collect, deferred } from "./support.mjs";
+
+const inputSchema = { type: "object", properties: { text: { type: "string" } } };
+
+/** A server of the 2025-06-18 revision with these tools. Remembers the methods it was asked. */
+function serverWith(tools) {
+  const methods = [];
+  const request = async (message, { signal }) => {
+    methods.push(message.method);
+    if (message.id === undefined) return undefined;
+    const answer = (result) => ({ jsonrpc: "2.0", id: message.id, result });
+    switch (message.method) {
+      case "initialize":
+        return answer({
+          protocolVersion: "2025-06-18",
+          capabilities: { tools: {} },
+          serverInfo: { name: "t", version: "1" },
+        });
+      case "tools/list":
+        return answer({ tools: Object.keys(tools).map((name) => ({ name, description: name, inputSchema })) });
+      case "tools/call":
+        return answer(await tools[message.params.name](message.params.arguments, signal));
+      default:
+        return { jsonrpc: "2.0", id: message.id, error: { code: -32601, message: "no such method" } };
+    }
+  };
+  return { server: mcp.custom({ request }), methods };
+}
+
+const text = (value) => ({ content: [{ type: "text", text: value }] });
+
+test("an agent has the tools of its servers, under names that tell them apart", async () => {
+  const { server, methods } = serverWith({ echo: ({ text: said }) => text(`Echo: ${said}`) });
+  const model = scriptedModel([
+    ({ tools }) => [{ type: "tool-call", toolName: tools[0].name, input: { text: "hi" } }],
+    ({ messages }) => messages.at(-1).content[0].content[0].text,
+  ]);
+  const agent = new Agent({ model, mcpServers: { first: server } });
+  const events = await collect(agent.stream("echo hi"));
+  assert.equal(events.find(({ type }) => type === "tool-call").toolName, "first__echo");
+  assert.equal(events.at(-1).text, "Echo: hi");
+  await agent.run("again").catch(() => {});
+  assert.equal(methods.filter((method) => method === "initialize").length, 1, "the connection is kept");
+  await agent.close();
+});
+
+test("connect says what tools there are", async () => {
+  const { server } = serverWith({ a: () => text("a"), b: () => text("b") });
+  const agent = new Agent({ model: scriptedModel([]), mcpServers: { one: server } });
+  const [connected] = await agent.connect();
+  assert.equal(connected.name, "one");
+  assert.deepEqual(
+    connected.tools.map(({ name }) => name),
+    ["a", "b"],
+  );
+  await agent.close();
+});
+
+test("a client calls tools, and a tool that fails is a result", async () => {
+  const { server } = serverWith({ bad: () => ({ ...text("it broke"), isError: true }) });
+  const client = await mcp.connect(server);
+  assert.deepEqual(await client.callTool("bad"), { ...text("it broke"), isError: true });
+  await client.close();
+  await assert.rejects(client.tools(), (error) => error.kind === "invalid-input");
+});
+
+test("a signal cancels a call", async () => {
+  const started = deferred();
+  let cancelled;
+  const { server } = serverWith({
+    hang: (_input, signal) => {
+      cancelled = signal;
+      started.resolve();
+      return new Promise(() => {});
+    },
+  });
+  const client = await mcp.connect(server);
+  const controller = new AbortController();
+  const reason = new Error("enough");
+  const call = client.callTool("hang", {}, { signal: controller.signal });
+  await started.promise;
+  controller.abort(reason);
+  await assert.rejects(call, (error) => error === reason);
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  assert.equal(cancelled.aborted, true);
+  await client.close();
+});
+
+test("a server that cannot be reached is named, and tried again by the next run", async () => {
+  let isDown = true;
+  const { server } = serverWith({});
+  const flaky = mcp.custom({
+    request: (message, context) => {
+      if (isDown) throw new Error("the cable is out");
+      return server.request(message, context);
+    },
+  });
+  const agent = new Agent({ model: scriptedModel(["ok"]), mcpServers: { files: flaky } });
+  await assert.rejects(agent.run("hi"), /MCP server "files".*the cable is out/s);
+  isDown = false;
+  assert.equal((await agent.run("hi")).text, "ok");
+  await agent.close();
+});
+
+test("a token that is none is refused with a reason", async () => {
+  await assert.rejects(
+    mcp.connect(mcp.shim({ server: "files", token: "nonsense" })),
+    (error) => error.kind === "invalid-input",
+  );
+  assert.throws(
+    () => mcp.shim({ server: "files" }),
+    (error) => error.kind === "invalid-input",
+  );
+});
