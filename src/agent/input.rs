@@ -162,6 +162,9 @@ pub enum InputError {
     /// A prompt without content.
     #[error("the prompt is empty: give it text or a file")]
     EmptyPrompt,
+    /// More messages than a queue holds.
+    #[error("the queue is full: {MAX_QUEUED} messages wait already; wait until some are delivered")]
+    QueueFull,
     /// An answer to something that was not asked or is answered already.
     #[error("nothing with this id is waiting for an answer: it was answered already, or never asked")]
     Unexpected,
@@ -172,7 +175,12 @@ impl InputError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Busy => ErrorKind::Busy,
+            Self::QueueFull => ErrorKind::Limit,
             Self::Idle | Self::EmptyPrompt | Self::Unexpected => ErrorKind::InvalidInput,
         }
     }
 }
+
+/// The most messages that wait in the queue of steered messages, and as many in that of follow-ups. Far more than a person
+/// types while a run is at work; a program that gets here does not wait for its answers.
+pub(super) const MAX_QUEUED: usize = 64;

@@ -1,12 +1,13 @@
 //! The conversation: its history, its queues and the run that is active.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::conversation::Conversation;
 use super::definition::Agent;
 use super::effect::Effect;
 use super::event::Event;
-use super::input::{Input, InputError};
+use super::input::{Input, InputError, MAX_QUEUED};
 use super::run::Run;
 use super::tool_set::ToolSet;
 use super::{restore, snapshot};
@@ -72,12 +73,10 @@ impl Session {
         match input {
             Input::Prompt(content) => self.prompt(now, content)?,
             Input::Steer(content) => {
-                self.active_run(&content)?;
-                self.conversation.steers.push_back(content);
+                queue(self.run.as_ref(), &mut conversation.steers, content)?;
             }
             Input::FollowUp(content) => {
-                self.active_run(&content)?;
-                self.conversation.follow_ups.push_back(content);
+                queue(self.run.as_ref(), &mut conversation.follow_ups, content)?;
             }
             // Without a run there is nothing left to stop, which is what the caller wants.
             Input::Abort { reason } => {
@@ -150,6 +149,11 @@ impl Session {
         &self.conversation.agent
     }
 
+    /// Takes back all follow-ups that wait, in order: to edit them and queue them again, or to drop them.
+    pub fn take_follow_ups(&mut self) -> Vec<Vec<Content>> {
+        self.conversation.follow_ups.drain(..).collect()
+    }
+
     /// Messages that will be delivered before the next step, in order.
     pub fn steers(&self) -> impl Iterator<Item = &[Content]> {
         self.conversation.steers.iter().map(Vec::as_slice)
@@ -167,13 +171,6 @@ impl Session {
         refuse_empty(&content)?;
         self.run = Some(Run::start(&mut self.conversation, now, content));
         Ok(())
-    }
-
-    fn active_run(&self, content: &[Content]) -> Result<(), InputError> {
-        if self.run.is_none() {
-            return Err(InputError::Idle);
-        }
-        refuse_empty(content)
     }
 
     fn saved(&mut self, now: Millis, seq: u64) -> Result<(), InputError> {
@@ -205,6 +202,18 @@ impl Session {
     }
 }
 
+fn queue(run: Option<&Run>, queue: &mut VecDeque<Vec<Content>>, content: Vec<Content>) -> Result<(), InputError> {
+    if run.is_none() {
+        return Err(InputError::Idle);
+    }
+    refuse_empty(&content)?;
+    if queue.len() >= MAX_QUEUED {
+        return Err(InputError::QueueFull);
+    }
+    queue.push_back(content);
+    Ok(())
+}
+
 fn refuse_empty(content: &[Content]) -> Result<(), InputError> {
     let is_empty = |content: &Content| matches!(content, Content::Text(text) if text.is_empty());
     if content.iter().all(is_empty) { Err(InputError::EmptyPrompt) } else { Ok(()) }
@@ -220,4 +229,18 @@ pub enum RestoreError {
     /// Written by a newer version.
     #[error("this snapshot has format version {0}, which is newer than this crablet reads; update crablet")]
     TooNew(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_and_what_passes_their_border_can_go_to_another_thread() {
+        fn check<T: Send + Sync + 'static>() {}
+        check::<Session>();
+        check::<Input>();
+        check::<Effect>();
+        check::<Event>();
+    }
 }

@@ -207,6 +207,19 @@ fn follow_ups_are_worked_on_one_by_one_when_the_run_would_end() {
 }
 
 #[test]
+fn queues_are_bounded_and_follow_ups_can_be_taken_back() {
+    let mut host = Harness::prompted(agent(vec![]));
+    for number in 0..64 {
+        host.give(Input::FollowUp(text(&number.to_string())));
+    }
+    assert_eq!(host.try_give(Input::FollowUp(text("one too many"))), Err(InputError::QueueFull));
+    assert_eq!(host.session.take_follow_ups().len(), 64);
+    host.give(Input::FollowUp(text("instead")));
+    host.answer("one");
+    assert_eq!(host.transcript().last().unwrap(), "user(instead)");
+}
+
+#[test]
 fn a_follow_up_waits_through_an_abort() {
     let mut host = Harness::prompted(agent(vec![]));
     host.give(Input::FollowUp(text("later")));
