@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crablet::agent::{
-    Agent, Approval, Effect, Event, EventKind, HookQuestion, HookReply, Hooks, Input, Session, Status, TimerId,
-    ToolDefinition, ToolOutput,
+    Agent, Approval, ContextItem, Effect, Event, EventKind, HookQuestion, HookReply, Hooks, Input, Session, Status,
+    TimerId, ToolDefinition, ToolOutput,
 };
 use crablet::model::{Body, Content, ModelEvent, StopReason};
 use crablet::{Error, ErrorKind, Millis};
@@ -117,8 +117,13 @@ impl Script {
             followed_up: dice.roll(6) == 0,
         });
         let steps = steps.collect();
-        let hooks =
-            Hooks { before_tool_call: dice.roll(3) == 0, after_tool_call: dice.roll(3) == 0, ..Hooks::default() };
+        let hooks = Hooks {
+            before_tool_call: dice.roll(3) == 0,
+            after_tool_call: dice.roll(3) == 0,
+            prepare_step: dice.roll(4) == 0,
+            prepare_context: dice.roll(4) == 0,
+            ..Hooks::default()
+        };
         Self { seed, steps, hooks, places: 1 + dice.roll(3) as u32 }
     }
 
@@ -332,6 +337,10 @@ impl<'script> World<'script> {
                     HookQuestion::AfterToolCall { result, .. } if result.tool_name == "often" => {
                         Ok(HookReply::ChangeResult(ToolOutput::error("changed")))
                     }
+                    HookQuestion::PrepareContext { request, .. } => {
+                        let keep = request.messages.iter().map(|message| ContextItem::Keep(message.id.clone()));
+                        Ok(HookReply::ChangeContext(keep.collect()))
+                    }
                     _ => Ok(HookReply::Continue),
                 };
                 self.give(process, Input::HookReplied { hook, reply });
@@ -435,7 +444,12 @@ impl Process {
     /// What the session waits for, up to the attempt of the model call, and without what is lost in a crash.
     fn waits_for(&self) -> BTreeSet<String> {
         let effects = self.open.iter().filter(|open| !open.is_lost_in_a_crash()).map(|open| match &open.effect {
-            Effect::CallModel { request, .. } => format!("model {}", request.messages.len()),
+            // What the first of the hooks before a model call said is asked for again.
+            Effect::CallModel { request, .. }
+            | Effect::AskHook {
+                question: HookQuestion::PrepareStep { request, .. } | HookQuestion::PrepareContext { request, .. },
+                ..
+            } => format!("model or its hooks {}", request.messages.len()),
             Effect::CallTool { call_id, tool, .. } | Effect::ValidateInput { call_id, tool, .. }
                 if tool.has_validator =>
             {
@@ -486,7 +500,8 @@ impl Counts {
             ("validators", calls("checked")),
             ("repeatable", calls("often")),
             ("timers", calls("hanging")),
-            ("hooks", script.hooks != Hooks::default()),
+            ("hooks of tools", script.hooks.before_tool_call || script.hooks.after_tool_call),
+            ("hooks of steps", script.hooks.prepare_step || script.hooks.prepare_context),
             ("retry", script.steps.iter().any(|step| step.failures > 0)),
             ("steering", script.steps.iter().any(|step| step.steered)),
             ("follow-ups", script.steps.iter().any(|step| step.followed_up)),

@@ -82,7 +82,7 @@ impl Call {
 
     /// Begins the preparation.
     pub(super) fn prepare(&mut self, context: &mut Context<'_>) {
-        match prepare::prepare(&mut context.conversation.tools, &self.call) {
+        match prepare::prepare(&mut context.conversation.tools, context.active_tools, &self.call) {
             Ok((tool, input)) => {
                 self.tool = Some(tool.clone());
                 self.validate(context, &tool, input, AfterValidation::Hook);
@@ -124,7 +124,7 @@ impl Call {
                     Ok(HookReply::ChangeResult(changed)) => changed,
                     Ok(HookReply::Continue) => output,
                     Ok(_) => ToolOutput::error(format!(
-                        "The hook after {} gave an answer that only fits before it.",
+                        "The hook after {} gave an answer that does not fit the question.",
                         tool.name
                     )),
                     Err(reason) => ToolOutput::error(format!("The hook after {} failed: {reason}", tool.name)),
@@ -360,8 +360,11 @@ impl Call {
             }
             Ok(HookReply::Deny(reason)) => self.refuse(context, reason),
             Ok(HookReply::Ask) => self.ask_approval(context, tool, input),
-            Ok(HookReply::ChangeResult(_)) => {
-                self.refuse(context, format!("The hook before {} gave an answer that only fits after it.", tool.name));
+            Ok(HookReply::ChangeResult(_) | HookReply::ChangeStep(_) | HookReply::ChangeContext(_)) => {
+                self.refuse(
+                    context,
+                    format!("The hook before {} gave an answer that does not fit the question.", tool.name),
+                );
             }
             // A guard that fails must not let anything through.
             Err(reason) => {

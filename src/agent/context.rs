@@ -12,6 +12,8 @@ pub(super) struct Context<'run> {
     pub(super) now: Millis,
     pub(super) run_id: &'run RunId,
     pub(super) step: u32,
+    /// The only tools of the step, where a hook said so.
+    pub(super) active_tools: Option<&'run [String]>,
     pub(super) timers: &'run mut Timers,
     pub(super) conversation: &'run mut Conversation,
 }

@@ -119,4 +119,18 @@ pub enum HookQuestion {
         /// The result so far.
         result: ToolResult,
     },
+    /// With which model and tools shall this step be made? Asked once a step.
+    PrepareStep {
+        /// The step, from 0.
+        step: u32,
+        /// What would be sent.
+        request: Arc<ModelRequest>,
+    },
+    /// Which messages shall this step send? Asked once a step, after [`PrepareStep`](Self::PrepareStep).
+    PrepareContext {
+        /// The step, from 0.
+        step: u32,
+        /// What would be sent.
+        request: Arc<ModelRequest>,
+    },
 }

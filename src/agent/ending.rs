@@ -86,7 +86,7 @@ impl Run {
             Phase::Calling(call) => {
                 self.context(conversation, now).perform(Effect::CancelModel { call: call.id });
                 self.usage = self.usage.plus(call.answer.usage());
-                self.store_cut_answer(conversation, now, call.answer, stop_reason, why);
+                self.store_cut_answer(conversation, now, *call, stop_reason, why);
             }
             Phase::Tools { mut batch, .. } => {
                 batch.interrupt(&mut self.context(conversation, now), why);
@@ -94,8 +94,12 @@ impl Run {
                     conversation.push(Body::Tool(ToolMessage { results }));
                 }
             }
-            Phase::BetweenSteps | Phase::Saving { .. } | Phase::Waiting { .. } | Phase::Ending { .. } | Phase::Over => {
-            }
+            Phase::BetweenSteps
+            | Phase::Saving { .. }
+            | Phase::Preparing { .. }
+            | Phase::Waiting { .. }
+            | Phase::Ending { .. }
+            | Phase::Over => {}
         }
     }
 

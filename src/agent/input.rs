@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::definition::ToolDefinition;
 use super::effect::{HookId, ModelCallId, TimerId};
+use super::plan::{ContextItem, StepChange};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::model::{CallId, Content, ModelEvent};
@@ -124,7 +125,7 @@ impl ToolOutput {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum HookReply {
-    /// Nothing to change; for `beforeToolCall`: allowed.
+    /// Nothing to change; before a tool call: allowed.
     Continue,
     /// Run with this input instead; it is validated again.
     ChangeInput(RawJson),
@@ -134,6 +135,10 @@ pub enum HookReply {
     Ask,
     /// Take this result instead.
     ChangeResult(ToolOutput),
+    /// For `prepareStep`: make the step with this.
+    ChangeStep(StepChange),
+    /// For `prepareContext`: send these messages instead of the history.
+    ChangeContext(Vec<ContextItem>),
 }
 
 /// A person's decision about a call.

@@ -5,12 +5,17 @@ use std::sync::Arc;
 use super::definition::ToolDefinition;
 use super::tool_set::ToolSet;
 use crate::json::{Object, RawJson};
-use crate::model::{ToolCall, ToolInput};
+use crate::model::{ToolCall, ToolInput, ToolSpec};
 
 /// The tool and the input to go on with, or what is wrong, for the model to read.
-pub(super) fn prepare(tools: &mut ToolSet, call: &ToolCall) -> Result<(Arc<ToolDefinition>, RawJson), String> {
-    let Some(tool) = tools.find(&call.tool_name).cloned() else {
-        return Err(unknown_tool(tools, &call.tool_name));
+pub(super) fn prepare(
+    tools: &mut ToolSet,
+    active: Option<&[String]>,
+    call: &ToolCall,
+) -> Result<(Arc<ToolDefinition>, RawJson), String> {
+    let is_active = active.is_none_or(|active| active.contains(&call.tool_name));
+    let Some(tool) = tools.find(&call.tool_name).filter(|_| is_active).cloned() else {
+        return Err(unknown_tool(&tools.specs(active), &call.tool_name));
     };
     match &call.input {
         ToolInput::Json(input) => check(tools, &tool, input).map(|input| (tool, input)),
@@ -43,8 +48,8 @@ pub(super) fn unfit(tool: &ToolDefinition, reason: &str) -> String {
     format!("{} was not run, because its arguments do not fit: {reason}", tool.name)
 }
 
-fn unknown_tool(tools: &ToolSet, name: &str) -> String {
-    let mut known: Vec<&str> = tools.names().take(MAX_NAMES_LISTED).collect();
+fn unknown_tool(tools: &[ToolSpec], name: &str) -> String {
+    let mut known: Vec<&str> = tools.iter().take(MAX_NAMES_LISTED).map(|tool| tool.name.as_str()).collect();
     if known.is_empty() {
         return format!("There is no tool named {name}, and no other tool either. Answer without tools.");
     }

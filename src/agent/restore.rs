@@ -9,14 +9,18 @@ use super::definition::Agent;
 use super::effect::{Effect, HookId, ModelCallId, TimerId};
 use super::event::{EndReason, EventKind, RunEnd, RunId};
 use super::input::ToolOutput;
+use super::plan::StepPlan;
 use super::run::{ModelCall, Phase, Run, Suspension};
 use super::session::RestoreError;
 use super::snapshot::{FORMAT, VERSION};
+use super::step_hooks::StepQuestion;
 use super::timers::{Purpose, Timer, Timers};
 use super::tools::Batch;
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
-use crate::model::{Body, CallId, Content, Message, MessageError, Part, StopReason, ToolCall, ToolResult, Usage};
+use crate::model::{
+    Body, CallId, Content, Message, MessageError, ModelRef, Part, StopReason, ToolCall, ToolResult, Usage,
+};
 use crate::time::Millis;
 
 /// Reads a session: what lasts, and the run that was active.
@@ -63,10 +67,11 @@ impl Run {
                 let message = "the process stopped while the model answered; the call is made again";
                 let error = Error::new(ErrorKind::StreamTruncated, message);
                 self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error });
-                self.call_model(conversation, now, attempt);
+                self.prepare_call(conversation, now, attempt);
             }
+            Phase::Preparing { hook, question, attempt } => self.ask_again(conversation, now, question, hook, attempt),
             Phase::Waiting { attempt } if self.timers.deadline(&Purpose::Retry).is_none() => {
-                self.call_model(conversation, now, attempt);
+                self.prepare_call(conversation, now, attempt);
             }
             Phase::Tools { mut batch, suspension } => {
                 for call in &mut batch.calls {
@@ -87,6 +92,8 @@ fn read_run(run: &Object<'_>, conversation: &Conversation) -> Result<Run, Restor
         blocks: number(run, "blocks")?,
         usage: usage(run, "usage"),
         step_usage: usage(run, "stepUsage"),
+        active_tools: run.read("activeTools"),
+        plan: StepPlan::default(),
         timers: Timers { set: run.objects("timers").iter().map(read_timer).collect::<Result<_, _>>()? },
         phase: read_phase(&phase, conversation)?,
     })
@@ -104,6 +111,7 @@ fn read_timer(timer: &Object<'_>) -> Result<Timer, RestoreError> {
             "retry" => Purpose::Retry,
             "tool" => Purpose::Tool(call_id()?),
             "hook" => Purpose::Hook(call_id()?),
+            "step-hook" => Purpose::StepHook,
             _ => return Err(unknown("purpose", &purpose)),
         },
     })
@@ -117,10 +125,19 @@ fn read_phase(phase: &Object<'_>, conversation: &Conversation) -> Result<Phase, 
         "calling" => Phase::Calling(Box::new(ModelCall {
             id: ModelCallId(0),
             attempt: number(phase, "attempt")?,
+            model: ModelRef::default(),
             answer: Answer::default(),
             last_data: None,
             data_since_timer: false,
         })),
+        "preparing" => Phase::Preparing {
+            hook: HookId(phase.integer("hook").ok_or_else(|| missing("hook"))?),
+            question: match phase.string("question").as_deref() {
+                Some("prepareContext") => StepQuestion::Context,
+                _ => StepQuestion::Step,
+            },
+            attempt: number(phase, "attempt")?,
+        },
         "waiting" => Phase::Waiting { attempt: number(phase, "attempt")? },
         "tools" => {
             Phase::Tools { batch: read_batch(&phase.objects("calls"), conversation)?, suspension: Suspension::None }

@@ -7,9 +7,11 @@ use super::conversation::Conversation;
 use super::effect::{HookId, ModelCallId, TimerId};
 use super::event::{EndReason, EventKind, RunEnd, RunId};
 use super::input::{HookReply, Input, InputError};
+use super::plan::StepPlan;
+use super::step_hooks::StepQuestion;
 use super::timers::{Purpose, Timers};
 use super::tools::Batch;
-use crate::model::{Content, Origin, Usage};
+use crate::model::{Content, ModelRef, Origin, Usage};
 use crate::time::Millis;
 
 /// The active run of a session.
@@ -24,6 +26,9 @@ pub(super) struct Run {
     pub(super) usage: Usage,
     /// Tokens of the step without the attempt in flight.
     pub(super) step_usage: Usage,
+    /// The only tools of the step, where a hook said so.
+    pub(super) active_tools: Option<Vec<String>>,
+    pub(super) plan: StepPlan,
     pub(super) timers: Timers,
     pub(super) phase: Phase,
 }
@@ -35,6 +40,8 @@ pub(super) enum Phase {
     BetweenSteps,
     /// The step has begun; the model is called once this checkpoint is safe.
     Saving { seq: u64 },
+    /// A hook is asked about the step; then comes this attempt of its model call.
+    Preparing { hook: HookId, question: StepQuestion, attempt: u32 },
     /// The model answers.
     Calling(Box<ModelCall>),
     /// An attempt failed; the next one begins when its timer is due.
@@ -68,6 +75,8 @@ pub(super) struct ModelCall {
     pub(super) id: ModelCallId,
     /// From 1.
     pub(super) attempt: u32,
+    /// The model that was asked.
+    pub(super) model: ModelRef,
     pub(super) answer: Answer,
     /// When the last bytes came; `None` before the first.
     pub(super) last_data: Option<Millis>,
@@ -84,6 +93,8 @@ impl Run {
             blocks: 0,
             usage: Usage::default(),
             step_usage: Usage::default(),
+            active_tools: None,
+            plan: StepPlan::default(),
             timers: Timers::default(),
             phase: Phase::BetweenSteps,
         };
@@ -149,7 +160,7 @@ impl Run {
         loop {
             match &self.phase {
                 Phase::BetweenSteps => self.begin_step(conversation, now),
-                Phase::Saving { seq } if conversation.is_saved(*seq) => self.call_model(conversation, now, 1),
+                Phase::Saving { seq } if conversation.is_saved(*seq) => self.prepare_call(conversation, now, 1),
                 Phase::Tools { .. } => {
                     self.advance_tools(conversation, now);
                     if matches!(self.phase, Phase::Tools { .. }) {
@@ -178,7 +189,9 @@ impl Run {
 
     /// What the parts of the run need to act.
     pub(super) fn context<'run>(&'run mut self, conversation: &'run mut Conversation, now: Millis) -> Context<'run> {
-        Context { now, run_id: &self.id, step: self.steps.saturating_sub(1), timers: &mut self.timers, conversation }
+        let step = self.steps.saturating_sub(1);
+        let active_tools = self.active_tools.as_deref();
+        Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation }
     }
 
     /// The batch that is worked on, and what it needs to act.
@@ -189,7 +202,8 @@ impl Run {
     ) -> Result<(&'run mut Batch, Context<'run>), InputError> {
         let Phase::Tools { batch, .. } = &mut self.phase else { return Err(InputError::Unexpected) };
         let step = self.steps.saturating_sub(1);
-        Ok((batch, Context { now, run_id: &self.id, step, timers: &mut self.timers, conversation }))
+        let active_tools = self.active_tools.as_deref();
+        Ok((batch, Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation }))
     }
 
     fn hook_replied(
@@ -199,6 +213,9 @@ impl Run {
         hook: HookId,
         reply: Result<HookReply, String>,
     ) -> Result<(), InputError> {
+        if matches!(self.phase, Phase::Preparing { .. }) {
+            return self.step_hook_replied(conversation, now, hook, reply);
+        }
         let (batch, mut context) = self.tools(conversation, now)?;
         batch.asked(hook)?.hook_replied(&mut context, reply);
         Ok(())
@@ -206,8 +223,9 @@ impl Run {
 
     fn advance_tools(&mut self, conversation: &mut Conversation, now: Millis) {
         let step = self.steps.saturating_sub(1);
+        let active_tools = self.active_tools.as_deref();
         let Phase::Tools { batch, suspension } = &mut self.phase else { return };
-        let mut context = Context { now, run_id: &self.id, step, timers: &mut self.timers, conversation };
+        let mut context = Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation };
         batch.advance(&mut context);
         if let Some((results, all_terminate)) = batch.results() {
             self.finish_batch(conversation, now, results, all_terminate.then_some(EndReason::Terminated));
@@ -234,9 +252,10 @@ impl Run {
             Purpose::ModelSilence => self.model_is_silent(conversation, now),
             Purpose::Retry => {
                 if let Phase::Waiting { attempt } = self.phase {
-                    self.call_model(conversation, now, attempt);
+                    self.prepare_call(conversation, now, attempt);
                 }
             }
+            Purpose::StepHook => self.step_hook_timed_out(conversation, now),
             Purpose::Tool(call_id) => {
                 if let Ok((batch, mut context)) = self.tools(conversation, now)
                     && let Ok(call) = batch.call(&call_id)

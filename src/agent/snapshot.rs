@@ -13,14 +13,15 @@
 //! | `steers`, `followUps` | the queues: lists of the content of user messages |
 //! | `run` | the active run, or `null` |
 //!
-//! A run is `{id, steps, blocks, usage, stepUsage, timers, phase}`. A timer is `{id, at, purpose, callId?}` with `at` in
-//! milliseconds of Unix time and a purpose of `run-timeout`, `model-silence`, `retry`, `tool` or `hook`.
-//! A phase has a `type`:
+//! A run is `{id, steps, blocks, usage, stepUsage, activeTools?, timers, phase}`. A timer is `{id, at, purpose, callId?}`
+//! with `at` in milliseconds of Unix time and a purpose of `run-timeout`, `model-silence`, `retry`, `tool`, `hook` or
+//! `step-hook`. A phase has a `type`:
 //!
 //! | `type` | members | what a restored session does |
 //! |---|---|---|
 //! | `between-steps` | | begins the next step |
 //! | `saving` | | saves, then calls the model |
+//! | `preparing` | `hook`, `question` (`prepareStep`, `prepareContext`), `attempt` | asks the hooks of the step again |
 //! | `calling` | `attempt` | calls the model with the same request as the next attempt; what came of the answer is void |
 //! | `waiting` | `attempt` | waits until the retry timer is due |
 //! | `tools` | `calls` | goes on with each call, see below |
@@ -98,6 +99,9 @@ impl Serialize for Run {
         map.serialize_entry("blocks", &self.blocks)?;
         map.serialize_entry("usage", &self.usage.plus(in_flight))?;
         map.serialize_entry("stepUsage", &self.step_usage.plus(in_flight))?;
+        if let Some(active_tools) = &self.active_tools {
+            map.serialize_entry("activeTools", active_tools)?;
+        }
         map.serialize_entry("timers", &self.timers.set)?;
         map.serialize_entry("phase", &self.phase)?;
         map.end()
@@ -125,13 +129,14 @@ impl Purpose {
             Self::Retry => "retry",
             Self::Tool(_) => "tool",
             Self::Hook(_) => "hook",
+            Self::StepHook => "step-hook",
         }
     }
 
     fn call_id(&self) -> Option<&CallId> {
         match self {
             Self::Tool(call_id) | Self::Hook(call_id) => Some(call_id),
-            Self::RunTimeout | Self::ModelSilence | Self::Retry => None,
+            Self::RunTimeout | Self::ModelSilence | Self::Retry | Self::StepHook => None,
         }
     }
 }
@@ -142,6 +147,12 @@ impl Serialize for Phase {
         match self {
             Self::BetweenSteps => map.serialize_entry("type", "between-steps")?,
             Self::Saving { .. } => map.serialize_entry("type", "saving")?,
+            Self::Preparing { hook, question, attempt } => {
+                map.serialize_entry("type", "preparing")?;
+                map.serialize_entry("hook", &hook.0)?;
+                map.serialize_entry("question", question.name())?;
+                map.serialize_entry("attempt", attempt)?;
+            }
             Self::Calling(call) => {
                 map.serialize_entry("type", "calling")?;
                 map.serialize_entry("attempt", &call.attempt)?;

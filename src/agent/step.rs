@@ -8,14 +8,15 @@ use super::conversation::Conversation;
 use super::effect::{Effect, ModelCallId};
 use super::event::{EndReason, EventKind};
 use super::input::InputError;
+use super::plan::StepPlan;
 use super::retry;
 use super::run::{ModelCall, Phase, Run, Suspension};
 use super::timers::Purpose;
 use super::tools::Batch;
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    AssistantMessage, Body, Message, ModelEvent, ModelRequest, Origin, Part, StopReason, ToolCall, ToolMessage,
-    ToolResult, Usage,
+    AssistantMessage, Body, Message, ModelEvent, ModelRef, Origin, Part, StopReason, ToolCall, ToolMessage, ToolResult,
+    Usage,
 };
 use crate::time::Millis;
 
@@ -33,6 +34,8 @@ impl Run {
         }
         self.steps += 1;
         self.step_usage = Usage::default();
+        self.active_tools = None;
+        self.plan = StepPlan::default();
         self.context(conversation, now).emit(EventKind::StepStart);
         // What the model is about to read is saved before it reads it: the prompt, and the results of tools.
         self.phase = Phase::Saving { seq: conversation.checkpoint() };
@@ -41,19 +44,14 @@ impl Run {
     /// Makes an attempt of the step's model call.
     pub(super) fn call_model(&mut self, conversation: &mut Conversation, now: Millis, attempt: u32) {
         let id = ModelCallId(conversation.ids.number());
-        let request = Arc::new(ModelRequest {
-            model: conversation.agent.model.clone(),
-            instructions: conversation.agent.instructions.clone(),
-            messages: conversation.history.clone(),
-            tools: conversation.tools.specs().clone(),
-            options: conversation.agent.options.clone(),
-        });
+        let request = Arc::new(self.plan.request(conversation, self.active_tools.as_deref()));
+        let model = request.model.reference();
         let first_byte_timeout = conversation.agent.policy.first_byte_timeout;
         let mut context = self.context(conversation, now);
         context.perform(Effect::CallModel { call: id, request });
         context.set_timer(Purpose::ModelSilence, first_byte_timeout);
         let answer = Answer::default();
-        let call = ModelCall { id, attempt, answer, last_data: None, data_since_timer: false };
+        let call = ModelCall { id, attempt, model, answer, last_data: None, data_since_timer: false };
         self.phase = Phase::Calling(Box::new(call));
     }
 
@@ -70,7 +68,8 @@ impl Run {
         if call.id != id {
             return Err(InputError::Unexpected);
         }
-        let mut context = Context { now, run_id: &self.id, step, timers: &mut self.timers, conversation };
+        let active_tools = self.active_tools.as_deref();
+        let mut context = Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation };
         let idle_timeout = context.conversation.agent.policy.idle_timeout;
         if context
             .timers
@@ -168,7 +167,7 @@ impl Run {
         self.usage = self.usage.plus(call.answer.usage());
         self.context(conversation, now).clear_timer(&Purpose::ModelSilence);
         match call.answer.outcome(ended) {
-            Ok(reason) => self.take_answer(conversation, now, call.answer, reason),
+            Ok(reason) => self.take_answer(conversation, now, *call, reason),
             Err(error) => self.attempt_failed(conversation, now, *call, error),
         }
     }
@@ -185,7 +184,7 @@ impl Run {
             self.store_cut_answer(
                 conversation,
                 now,
-                call.answer,
+                call,
                 StopReason::Error,
                 "Not run, because the model's answer failed.",
             );
@@ -198,10 +197,11 @@ impl Run {
         &mut self,
         conversation: &mut Conversation,
         now: Millis,
-        mut answer: Answer,
+        call: ModelCall,
         stop_reason: StopReason,
         why: &str,
     ) {
+        let ModelCall { mut answer, model, .. } = call;
         answer.close_blocks(&mut self.context(conversation, now));
         let usage = answer.usage();
         let parts = answer.into_parts();
@@ -209,7 +209,7 @@ impl Run {
             return;
         }
         let calls = tool_calls(&parts);
-        let body = assistant_message(conversation, parts, stop_reason, usage);
+        let body = assistant_message(model, parts, stop_reason, usage);
         conversation.push(body);
         if !calls.is_empty() {
             let mut batch = Batch::new(calls);
@@ -220,14 +220,15 @@ impl Run {
         }
     }
 
-    fn take_answer(&mut self, conversation: &mut Conversation, now: Millis, mut answer: Answer, reason: StopReason) {
+    fn take_answer(&mut self, conversation: &mut Conversation, now: Millis, call: ModelCall, reason: StopReason) {
+        let ModelCall { mut answer, model, .. } = call;
         answer.close_blocks(&mut self.context(conversation, now));
         let usage = answer.usage();
         let parts = answer.into_parts();
         let calls = tool_calls(&parts);
         // A provider refuses a message without content when it is sent back: an empty answer is shown and not kept.
         let is_empty = parts.is_empty();
-        let body = assistant_message(conversation, parts, reason, usage);
+        let body = assistant_message(model, parts, reason, usage);
         if is_empty {
             let message = Arc::new(Message { id: conversation.ids.message(), body });
             self.finish_step(conversation, now, message, Some(EndReason::Model(reason)));
@@ -284,9 +285,7 @@ impl Run {
     }
 }
 
-/// The message of an answer by the agent's model.
-fn assistant_message(conversation: &Conversation, content: Vec<Part>, stop_reason: StopReason, usage: Usage) -> Body {
-    let model = conversation.agent.model.reference();
+fn assistant_message(model: ModelRef, content: Vec<Part>, stop_reason: StopReason, usage: Usage) -> Body {
     Body::Assistant(AssistantMessage { content, model, stop_reason, usage })
 }
 

@@ -17,6 +17,8 @@ pub(super) enum Purpose {
     Tool(CallId),
     /// A hook has taken too long to answer about this call.
     Hook(CallId),
+    /// A hook has taken too long to answer about this step.
+    StepHook,
 }
 
 /// A timer that the host was asked to set.

@@ -44,13 +44,11 @@ impl ToolSet {
         self.schemas.get(&tool.name)?.as_ref()
     }
 
-    /// What the model is told of the tools.
-    pub(super) fn specs(&self) -> &Arc<[ToolSpec]> {
-        &self.specs
-    }
-
-    /// The names, in the order the model is told of them.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().map(|tool| tool.name.as_str())
+    /// What the model is told of the tools, or of the active ones where not all are.
+    pub(super) fn specs(&self, active: Option<&[String]>) -> Arc<[ToolSpec]> {
+        match active {
+            None => self.specs.clone(),
+            Some(active) => self.specs.iter().filter(|spec| active.contains(&spec.name)).cloned().collect(),
+        }
     }
 }

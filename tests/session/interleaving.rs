@@ -23,7 +23,13 @@ fn every_kind_of_tool() -> Vec<ToolDefinition> {
 
 fn agents() -> impl Strategy<Value = Agent> {
     (any::<bool>(), any::<bool>(), any::<bool>(), 1..4u32).prop_map(|(before, after, has_store, max_steps)| {
-        let hooks = Hooks { before_tool_call: before, after_tool_call: after, ..Hooks::default() };
+        let hooks = Hooks {
+            before_tool_call: before,
+            after_tool_call: after,
+            prepare_step: before && after,
+            prepare_context: after && has_store,
+            ..Hooks::default()
+        };
         let mut agent = Agent { hooks, has_store, ..agent(every_kind_of_tool()) };
         agent.policy.max_steps = max_steps;
         agent.policy.timeout = Some(600_000);

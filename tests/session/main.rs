@@ -10,5 +10,6 @@ mod model_call;
 mod prompt;
 mod rebuild;
 mod snapshot;
+mod step_hooks;
 mod store;
 mod tools;
