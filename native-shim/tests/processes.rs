@@ -1,0 +1,146 @@
+//! No process outlives what it was started for, and every end is told.
+
+mod support;
+
+use crablet::ErrorKind;
+use crablet::mcp::transport::Inbound;
+use serde_json::{Value, json};
+use support::{Client, ECHO, Shim, assert_gone, script};
+
+/// A server as bad as they come: a wrapper that ignores the end of its input and SIGTERM, with a child that does the
+/// same, and a grandchild that left the process group. It tells their process ids.
+const STUBBORN: &str = r#"
+trap '' TERM
+(trap '' TERM; while :; do sleep 100; done) & child=$!
+setsid sh -c 'trap "" TERM; while :; do sleep 100; done' & left=$!
+echo "{\"jsonrpc\":\"2.0\",\"method\":\"ids\",\"params\":[$$,$child,$left]}"
+read -r first
+echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32601,"message":"unknown"}}'
+while :; do sleep 100; done
+"#;
+
+async fn stubborn_ids(client: &mut Client) -> Vec<u64> {
+    let message = client.message().await;
+    let ids: Vec<u64> = message["params"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), 3);
+    ids
+}
+
+async fn assert_all_gone(ids: Vec<u64>) {
+    for id in ids {
+        assert_gone(id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_shim_that_is_killed_leaves_no_process() {
+    let mut shim = Shim::start(json!({ "stubborn": script(STUBBORN) }), &[]).await;
+    let mut client = shim.client("stubborn").await;
+    let ids = stubborn_ids(&mut client).await;
+    shim.end("-KILL").await;
+    assert_all_gone(ids).await;
+}
+
+#[tokio::test]
+async fn a_shim_that_is_interrupted_leaves_no_process() {
+    let mut shim = Shim::start(json!({ "stubborn": script(STUBBORN) }), &[]).await;
+    let mut client = shim.client("stubborn").await;
+    let ids = stubborn_ids(&mut client).await;
+    shim.end("-INT").await;
+    assert_all_gone(ids).await;
+}
+
+#[tokio::test]
+async fn a_client_that_closes_takes_its_process_along() {
+    let shim = Shim::start(json!({ "stubborn": script(STUBBORN) }), &[]).await;
+    let mut client = shim.client("stubborn").await;
+    let ids = stubborn_ids(&mut client).await;
+    client.close().await;
+    assert_all_gone(ids).await;
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_takes_its_process_along_after_the_grace() {
+    let shim = Shim::start(json!({ "stubborn": script(STUBBORN) }), &["--grace", "0"]).await;
+    let mut client = shim.client("stubborn").await;
+    let ids = stubborn_ids(&mut client).await;
+    drop(client);
+    assert_all_gone(ids).await;
+}
+
+#[tokio::test]
+async fn a_guardian_that_is_killed_is_noticed() {
+    let shim =
+        Shim::start(json!({ "echo": script(&format!("echo '{{\"jsonrpc\":\"2.0\",\"params\":'$$'}}'\n{ECHO}")) }), &[])
+            .await;
+    let mut client = shim.client("echo").await;
+    let server = client.message().await["params"].as_u64().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap();
+    let guardian = status.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap();
+    let killed = std::process::Command::new("kill").args(["-KILL", guardian]).status().unwrap();
+    assert!(killed.success());
+    let Inbound::Closed { reason, .. } = client.next().await else { panic!() };
+    assert!(reason.message().contains("lost the process that guards it"), "{}", reason.message());
+    assert_gone(server).await;
+}
+
+/// Case 150-crash-mid-call.
+#[tokio::test]
+async fn a_crash_is_told_at_once_with_code_and_error_output() {
+    let crash = r#"
+        read -r first
+        case "$first" in *server/discover*) exit 1 ;; esac
+        read -r second
+        echo 'panic: boom' >&2
+        exit 3
+    "#;
+    let mut shim = Shim::start(json!({ "crash": script(crash) }), &[]).await;
+    let mut client = shim.client("crash").await;
+    for id in [1, 2] {
+        client.send(json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call" })).await;
+    }
+    let Inbound::Closed { reason, exit_code, stderr_tail } = client.next().await else { panic!() };
+    assert_eq!(reason.kind(), ErrorKind::ConnectionClosed);
+    assert_eq!((exit_code, stderr_tail.as_deref()), (Some(3), Some("panic: boom")));
+    assert!(reason.message().contains("\"crash\" exited with code 3"), "{}", reason.message());
+    // A later call fails at once, and the next connection gets a process of its own.
+    client.send(json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call" })).await;
+    assert!(matches!(client.next().await, Inbound::RequestEnded { reason: Err(_), .. }));
+    let mut next = shim.client("crash").await;
+    next.attached(1).await;
+    assert!(shim.log_line("panic: boom").await.contains("[crash]"));
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_is_told_at_once() {
+    let shim = Shim::start(json!({ "missing": { "command": "no-such-program-here" } }), &[]).await;
+    let Inbound::Closed { reason, .. } = shim.client("missing").await.next().await else { panic!() };
+    assert!(reason.message().contains("could not be started: `no-such-program-here`"), "{}", reason.message());
+}
+
+#[tokio::test]
+async fn each_connection_has_a_process_of_its_own() {
+    let shim =
+        Shim::start(json!({ "echo": script(&format!("echo '{{\"jsonrpc\":\"2.0\",\"params\":'$$'}}'\n{ECHO}")) }), &[])
+            .await;
+    let (mut one, mut two) = (shim.client("echo").await, shim.client("echo").await);
+    assert_ne!(one.message().await, two.message().await);
+    for (client, name) in [(&mut one, "one"), (&mut two, "two")] {
+        client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": name })).await;
+    }
+    assert_eq!(two.message().await["method"], "two");
+    assert_eq!(one.message().await["method"], "one");
+}
+
+/// The environment, the directory and the command line come from the file; a client has no words for them.
+#[tokio::test]
+async fn a_server_gets_what_the_file_says() {
+    let tell =
+        format!(r#"echo "{{\"jsonrpc\":\"2.0\",\"params\":[\"$GIVEN\",\"$PWD\",\"$CRABLET_STATE_DIR\"]}}"{ECHO}"#);
+    let mut server = script(&tell);
+    server["env"] = json!({ "GIVEN": "a; b $(c)" });
+    server["cwd"] = json!("/");
+    let shim = Shim::start(json!({ "tell": server }), &[]).await;
+    let message: Value = shim.client("tell").await.message().await;
+    assert_eq!(message["params"], json!(["a; b $(c)", "/", ""]));
+}

@@ -1,0 +1,295 @@
+//! A shim in a state directory of its own, and a client of it that can lose its socket at will.
+
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crablet::Millis;
+use crablet::host::{Host, Socket};
+use crablet::json::RawJson;
+use crablet::mcp::transport::shim::{Hello, Token};
+use crablet::mcp::transport::websocket::{Effect, Input, WebSocketOptions, WebSocketTransport};
+use crablet::mcp::transport::{Era, Inbound, Outbound, RequestId, Revision};
+use crablet::native::{NativeHost, WebSocket};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStderr, Command};
+
+/// Answers the shim's question for the era, and echoes everything else.
+pub(crate) const ECHO: &str = r#"
+read -r first
+case "$first" in
+*server/discover*) echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32601,"message":"unknown"}}' ;;
+*) printf '%s\n' "$first" ;;
+esac
+exec cat
+"#;
+
+/// A server whose behaviour is a shell script.
+pub(crate) fn script(text: &str) -> Value {
+    json!({ "command": "/bin/sh", "args": ["-c", text] })
+}
+
+/// A shim under test. Dropping it kills it, without a chance to clean up.
+pub(crate) struct Shim {
+    pub(crate) port: u16,
+    pub(crate) process: Child,
+    stderr: BufReader<ChildStderr>,
+    directory: PathBuf,
+}
+
+impl Shim {
+    /// A shim that serves these servers; further arguments go to `serve`.
+    pub(crate) async fn start(servers: Value, arguments: &[&str]) -> Self {
+        let directory = scratch_directory();
+        std::fs::write(directory.join("servers.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_crablet-shim"))
+            .args(["serve", "--port", "0", "--config"])
+            .arg(directory.join("servers.json"))
+            .args(arguments)
+            .env("CRABLET_STATE_DIR", directory.join("state"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(' ').next()).expect("it listens");
+        Self { port: port.parse().unwrap(), process, stderr, directory }
+    }
+
+    /// A token for these servers; for a program without an origin when the origin is empty.
+    pub(crate) async fn grant(&self, origin: &str, servers: &[&str]) -> Token {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crablet-shim"));
+        command.arg("grant").env("CRABLET_STATE_DIR", self.directory.join("state"));
+        match origin {
+            "" => command.arg("--native"),
+            origin => command.args(["--origin", origin]),
+        };
+        for server in servers {
+            command.args(["--server", server]);
+        }
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Token::parse(&String::from_utf8(output.stdout).unwrap()).unwrap()
+    }
+
+    /// What a client of a server needs.
+    pub(crate) async fn options(&self, server: &str) -> WebSocketOptions {
+        WebSocketOptions {
+            url: format!("ws://127.0.0.1:{}", self.port),
+            server: server.into(),
+            token: self.grant("", &[server]).await,
+            origin: String::new(),
+            resume: None,
+        }
+    }
+
+    /// Connects a client to a server.
+    pub(crate) async fn client(&self, server: &str) -> Client {
+        Client::connect(self.options(server).await).await
+    }
+
+    /// The next line of the log that holds this text.
+    pub(crate) async fn log_line(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let count = self.stderr.read_line(&mut line).await.unwrap();
+            assert!(count > 0, "the log ended without {text:?}");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Ends the shim with this signal, and gives the rest of its log.
+    pub(crate) async fn end(&mut self, signal: &str) -> String {
+        let id = self.process.id().unwrap().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
+        self.process.wait().await.unwrap();
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).await.unwrap();
+        rest
+    }
+}
+
+impl Drop for Shim {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// The machine of the transport on the native host.
+pub(crate) struct Client {
+    host: NativeHost,
+    machine: WebSocketTransport,
+    socket: Option<(u64, WebSocket)>,
+    timer: Option<Millis>,
+    inbound: VecDeque<Inbound>,
+    pub(crate) hello: Option<Hello>,
+    /// How often the shim said hello.
+    pub(crate) attached: usize,
+}
+
+impl Client {
+    /// Connects; gives up nothing, an [`Inbound::Closed`] is delivered like everything else.
+    pub(crate) async fn connect(options: WebSocketOptions) -> Self {
+        let host = NativeHost::new().unwrap();
+        let machine = WebSocketTransport::new(options, host.random().unwrap()).unwrap();
+        let mut client =
+            Self { host, machine, socket: None, timer: None, inbound: VecDeque::new(), hello: None, attached: 0 };
+        client.give(Input::Connect).await;
+        client
+    }
+
+    /// Sends a message.
+    pub(crate) async fn send(&mut self, message: Value) {
+        let message = RawJson::parse(message.to_string()).unwrap();
+        let era = Era::Handshake(Revision::V2025_11_25);
+        let outbound = match message.read::<Value>().unwrap()["id"].as_u64() {
+            Some(id) => {
+                let id = RequestId::Number(id);
+                Outbound::Request { id, message, era, headers: Vec::new(), opens_session: false }
+            }
+            None => Outbound::Notify { message, era, headers: Vec::new() },
+        };
+        self.give(Input::Outbound(outbound)).await;
+    }
+
+    pub(crate) async fn close(&mut self) {
+        self.give(Input::Outbound(Outbound::Close)).await;
+    }
+
+    /// The next message of the server.
+    pub(crate) async fn message(&mut self) -> Value {
+        match self.next().await {
+            Inbound::Message { message, .. } => message.read().unwrap(),
+            other => panic!("{other:?} instead of a message"),
+        }
+    }
+
+    /// The next thing that the transport tells.
+    pub(crate) async fn next(&mut self) -> Inbound {
+        loop {
+            if let Some(inbound) = self.inbound.pop_front() {
+                return inbound;
+            }
+            self.step().await;
+        }
+    }
+
+    /// Waits until the shim has said hello so often.
+    pub(crate) async fn attached(&mut self, times: usize) {
+        while self.attached < times {
+            assert!(self.inbound.is_empty(), "{:?}", self.inbound);
+            self.step().await;
+        }
+    }
+
+    /// Waits until the shim has said hello so often, and counts the messages that come meanwhile: requests that come
+    /// back in the order of their ids.
+    pub(crate) async fn attached_or_message(&mut self, times: usize, got: &mut u64) {
+        while self.attached < times {
+            self.step().await;
+            while let Some(inbound) = self.inbound.pop_front() {
+                let Inbound::Message { message, .. } = inbound else { panic!("{inbound:?}") };
+                *got += 1;
+                assert_eq!(message.read::<Value>().unwrap()["id"], *got);
+            }
+        }
+    }
+
+    /// Breaks the connection without a close.
+    pub(crate) async fn drop_socket(&mut self) {
+        if let Some((socket, _)) = self.socket.take() {
+            self.give(Input::Closed { socket, code: None, reason: String::new() }).await;
+        }
+    }
+
+    async fn step(&mut self) {
+        let now = self.host.now();
+        let due = self.timer.map_or(u64::MAX, |timer| timer.since(now));
+        let socket = self.socket.as_mut();
+        let number = socket.as_ref().map_or(0, |(number, _)| *number);
+        let frame = async {
+            match socket {
+                Some((_, socket)) => socket.next().await.unwrap_or(None),
+                None => std::future::pending().await,
+            }
+        };
+        let input = tokio::select! {
+            frame = frame => match frame {
+                Some(bytes) => Input::Frame { socket: number, bytes },
+                None => {
+                    self.socket = None;
+                    Input::Closed { socket: number, code: None, reason: String::new() }
+                }
+            },
+            () = tokio::time::sleep(Duration::from_millis(due)) => {
+                self.timer = None;
+                Input::Timer
+            }
+        };
+        self.give(input).await;
+    }
+
+    async fn give(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            self.machine.handle(self.host.now(), input);
+            while let Some(effect) = self.machine.poll_effect() {
+                match effect {
+                    Effect::Open { socket, url, subprotocols } => {
+                        inputs.push_back(match self.host.connect(url, subprotocols).await {
+                            Ok(open) => {
+                                let subprotocol = open.protocol().to_owned();
+                                self.socket = Some((socket, open));
+                                Input::Opened { socket, subprotocol }
+                            }
+                            Err(error) => Input::Closed { socket, code: None, reason: error.message().to_owned() },
+                        });
+                    }
+                    Effect::Send { bytes, .. } => {
+                        if let Some((_, socket)) = &mut self.socket {
+                            // A socket that broke is noticed where it is read.
+                            let _ = socket.send(bytes).await;
+                        }
+                    }
+                    Effect::Close { .. } => self.socket = None,
+                    Effect::SetTimer(at) => self.timer = Some(at),
+                    Effect::ClearTimer => self.timer = None,
+                    Effect::Attached(hello) => {
+                        self.attached += 1;
+                        self.hello = Some(hello);
+                    }
+                    Effect::Deliver(inbound) => self.inbound.push_back(inbound),
+                }
+            }
+        }
+    }
+}
+
+/// Waits until a process is gone from the table, zombies included.
+pub(crate) async fn assert_gone(id: u64) {
+    for _ in 0..500 {
+        if !Path::new(&format!("/proc/{id}")).exists() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    panic!("process {id} is still there:\n{status}");
+}
+
+fn scratch_directory() -> PathBuf {
+    let mut name = [0; 8];
+    getrandom::fill(&mut name).unwrap();
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{:016x}", u64::from_be_bytes(name)));
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
