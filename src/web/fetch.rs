@@ -13,6 +13,7 @@ use super::property;
 use super::rejection::error_from_rejection;
 use crate::error::{Error, ErrorKind};
 use crate::host::Body;
+use crate::mcp::transport::OPAQUE_FAILURE;
 use crate::model::{HttpRequest, ResponseHead};
 
 /// Sends a request and waits for the head of the answer. Dropping the future, or later the body, aborts the request.
@@ -258,6 +259,7 @@ fn with_cors_hint(error: Error, request: &HttpRequest) -> Error {
             error.message().trim_end_matches('.')
         ),
     )
+    .with_code(OPAQUE_FAILURE)
 }
 
 /// Scheme, host and port: what an error may show of an address.

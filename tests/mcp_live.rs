@@ -1,0 +1,168 @@
+//! The MCP client against real servers, natively. Run by `cargo test --test mcp_live -- --ignored`.
+//!
+//! The servers are npm packages of pinned versions; they are installed into `.cache/mcp-servers` on the first run.
+#![cfg(feature = "native")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
+use crablet::json::RawJson;
+use crablet::mcp::client::{CallOptions, Event, Progress};
+use crablet::mcp::protocol::{Era, Revision};
+use crablet::native::NativeHost;
+use crablet::{Error, ErrorKind};
+
+const EVERYTHING: &str = "@modelcontextprotocol/server-everything@2026.8.31";
+
+/// A server process that is stopped when the test ends.
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    /// Starts server-everything on a free port and waits until it listens.
+    fn everything() -> Self {
+        let folder = installed();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let script = folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+        let process = Command::new("node")
+            .arg(script)
+            .arg("streamableHttp")
+            .env("PORT", port.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("node is needed to run the server");
+        let started = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(started.elapsed() < Duration::from_secs(30), "the server did not listen within 30 s");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Self { process, url: format!("http://127.0.0.1:{port}/mcp") }
+    }
+
+    fn connect(&self, events: &Arc<Mutex<Vec<Event>>>) -> Connection {
+        let events = events.clone();
+        let options = ConnectOptions {
+            observer: Some(Box::new(move |event: &Event| events.lock().unwrap().push(event.clone()))),
+            ..ConnectOptions::default()
+        };
+        Connection::http(&NativeHost::new().unwrap(), "everything", HttpServer::new(&self.url), options)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The folder that the servers are installed in. One test installs, the others wait.
+fn installed() -> PathBuf {
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _guard = INSTALLING.lock().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/mcp-servers");
+    if !folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js").exists() {
+        std::fs::create_dir_all(&folder).unwrap();
+        let status = Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"])
+            .arg(&folder)
+            .arg(EVERYTHING)
+            .stdout(Stdio::null())
+            .status()
+            .expect("npm is needed to install the servers");
+        assert!(status.success(), "npm could not install {EVERYTHING}");
+    }
+    folder
+}
+
+fn json(text: &str) -> RawJson {
+    RawJson::parse(text).unwrap()
+}
+
+#[tokio::test]
+#[ignore = "needs node and installs npm packages"]
+async fn tools_are_listed_and_called_over_streamable_http() -> Result<(), Error> {
+    let server = Server::everything();
+    let events = Arc::default();
+    let connection = server.connect(&events);
+
+    let info = connection.ready().await?;
+    assert!(info.instructions.is_some_and(|text| !text.is_empty()));
+    let is_handshake = |event: &Event| matches!(event, Event::Connected { record, .. } if record.era == Era::Handshake(Revision::V2025_11_25));
+    assert!(events.lock().unwrap().iter().any(is_handshake));
+
+    let names: Vec<_> = connection.tools().await?.iter().map(|tool| tool.name.clone()).collect();
+    assert!(["echo", "get-sum", "get-structured-content"].iter().all(|name| names.iter().any(|other| other == name)));
+
+    let call = |name: &'static str, arguments: &'static str| {
+        connection.call_tool(name, json(arguments), CallOptions::default(), None)
+    };
+    assert_eq!(call("echo", r#"{"message":"grüß"}"#).await?.text(), "Echo: grüß");
+    assert!(call("get-sum", r#"{"a":2,"b":40}"#).await?.text().contains("42"));
+    let structured = call("get-structured-content", r#"{"location":"New York"}"#).await?;
+    assert!(structured.structured_content.is_some());
+    assert!(call("get-sum", r#"{"a":"two"}"#).await.is_ok_and(|result| result.is_error));
+
+    connection.close().await;
+    assert_eq!(connection.tools().await.unwrap_err().kind(), ErrorKind::ConnectionClosed);
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs node and installs npm packages"]
+async fn a_slow_call_reports_progress_and_blocks_no_other() -> Result<(), Error> {
+    let server = Server::everything();
+    let connection = server.connect(&Arc::default());
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let seen = reports.clone();
+    let slow = connection.call_tool(
+        "trigger-long-running-operation",
+        json(r#"{"duration":2,"steps":4}"#),
+        CallOptions { idle_timeout: 1_500, maximum: None },
+        Some(Box::new(move |progress: Progress| seen.lock().unwrap().push(progress.progress))),
+    );
+    let quick = async {
+        for number in 0..64 {
+            let arguments = json(&format!(r#"{{"message":"{number}"}}"#));
+            let result = connection.call_tool("echo", arguments, CallOptions::default(), None).await?;
+            assert_eq!(result.text(), format!("Echo: {number}"));
+        }
+        Ok::<_, Error>(reports.lock().unwrap().len())
+    };
+    let (slow, quick) = tokio::join!(slow, quick);
+    assert!(slow?.text().contains("completed"));
+    assert!(quick? < 4, "the quick calls waited for the slow one");
+    assert_eq!(*reports.lock().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs node and installs npm packages"]
+async fn a_dropped_call_is_cancelled_and_the_next_one_works() -> Result<(), Error> {
+    let server = Server::everything();
+    let connection = server.connect(&Arc::default());
+    connection.ready().await?;
+    let arguments = json(r#"{"duration":60,"steps":60}"#);
+    let slow = connection.call_tool("trigger-long-running-operation", arguments, CallOptions::default(), None);
+    assert!(tokio::time::timeout(Duration::from_millis(300), slow).await.is_err());
+    let echoed = connection.call_tool("echo", json(r#"{"message":"on"}"#), CallOptions::default(), None).await?;
+    assert_eq!(echoed.text(), "Echo: on");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_network_error() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = HttpServer::new(format!("http://127.0.0.1:{port}/mcp"));
+    let connection = Connection::http(&NativeHost::new().unwrap(), "nobody", server, ConnectOptions::default());
+    assert_eq!(connection.ready().await.unwrap_err().kind(), ErrorKind::Network);
+    assert_eq!(connection.tools().await.unwrap_err().kind(), ErrorKind::Network);
+}
