@@ -84,7 +84,7 @@ async fn show(mut run: Run<NativeHost>) -> Result<(), Error> {
                 EventKind::TextEnd(_) => println!(),
                 EventKind::ToolCall { tool_name, input, .. } => println!("[{tool_name} {}]", input.as_str()),
                 EventKind::ToolResult(result) if result.is_error => println!("[{} failed]", result.tool_name),
-                EventKind::StepRetry { error, .. } => eprintln!("[trying again: {error}]"),
+                EventKind::StepRetry { error, .. } => eprintln!("\n[forget that, trying again: {error}]"),
                 EventKind::RunEnd(end) => return end.error.map_or(Ok(()), Err),
                 _ => {}
             }

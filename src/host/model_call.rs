@@ -179,11 +179,11 @@ fn unreachable(request: &ModelRequest, address: &str, error: &Error) -> Error {
     if error.kind() != ErrorKind::Network {
         return error.clone();
     }
-    let model = &request.model.id;
-    Error::new(
-        ErrorKind::Network,
-        format!("the model \"{model}\" at {address} could not be reached: {}", error.message()),
-    )
+    let (model, cause) = (&request.model.id, error.message());
+    // Hosts that know more than that nothing came back say where.
+    let authority = address.split("://").last().unwrap_or_default();
+    let place = if cause.contains(authority) { String::new() } else { format!(" at {address}") };
+    Error::new(ErrorKind::Network, format!("the model \"{model}\"{place} could not be reached: {cause}"))
 }
 
 fn cut(request: &ModelRequest, address: &str, error: &Error) -> Error {
