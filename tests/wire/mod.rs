@@ -4,4 +4,5 @@
 
 pub(crate) mod bytes;
 pub(crate) mod compare;
+pub(crate) mod intent;
 pub(crate) mod replay;
