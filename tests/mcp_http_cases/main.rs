@@ -3,6 +3,7 @@
 //! A line per case, and at the end `N passed, N failed`. With `CRABLET_CASES=<folder>` the cases of that folder are run
 //! instead. Every answer of a server is also cut at every byte. Cases that are told in words are run where a function here
 //! stands for them, and otherwise listed and counted apart.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
 #[path = "../mcp_support/mod.rs"]
 mod mcp_support;

@@ -202,6 +202,12 @@ impl<'script> World<'script> {
         }
     }
 
+    /// Lets the next thing happen, and everything that follows from it at once.
+    pub(crate) fn advance(&mut self) {
+        assert!(self.step(), "nothing more happens");
+        self.perform_effects();
+    }
+
     /// Runs until nothing more happens.
     pub(crate) fn settle(&mut self) {
         self.run_until(|_| None::<()>);
@@ -218,11 +224,13 @@ impl<'script> World<'script> {
     }
 
     pub(crate) fn warnings(&self) -> Vec<&str> {
-        let warning = |event| match event {
-            &Event::Warning(ref message) => Some(message.as_str()),
-            _ => None,
-        };
-        self.events.iter().filter_map(warning).collect()
+        let mut warnings = Vec::new();
+        for event in &self.events {
+            if let Event::Warning(message) = event {
+                warnings.push(message.as_str());
+            }
+        }
+        warnings
     }
 
     /// Lets the next thing happen. What arrives comes before timers of the same moment.

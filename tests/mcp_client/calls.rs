@@ -1,0 +1,126 @@
+use std::cell::RefCell;
+
+use crablet::ErrorKind;
+use crablet::json::RawJson;
+use crablet::jsonrpc::Params;
+use crablet::mcp::client::{CallOptions, Input, OperationId, Reply, Request};
+use crablet::mcp::protocol::EraChoice;
+use serde_json::{Value, json};
+
+use crate::mcp_support::{Answer, Then, World, body_of, method_of};
+use crate::server::{call, error, handshake, options, response, stateless, text};
+
+#[test]
+fn a_cancelled_call_is_told_to_the_server_in_its_eras_way() {
+    let hold = |request: &crablet::model::HttpRequest| match method_of(request).as_str() {
+        "tools/call" => Answer::stream().chunk(": at work\n\n").then(Then::Hold),
+        "GET" => Answer::new(405),
+        _ => Answer::new(202),
+    };
+    let cancel = |world: &mut World<'_>| {
+        world.connected().unwrap();
+        let operation = world.start(call("x"), CallOptions::default());
+        let is_sent = |method: &String| method == "tools/call";
+        // The call leaves when the initialization was acknowledged.
+        while !world.methods().iter().any(is_sent) {
+            world.run_until(|_| Some(()));
+            world.advance();
+        }
+        world.input(Input::Cancel { operation, reason: "enough".to_owned() });
+        assert_eq!(world.finish(operation).unwrap_err().kind(), ErrorKind::Aborted);
+        world.settle();
+        assert_eq!(world.open_exchanges(), 0);
+    };
+
+    let mut world = World::new(options(EraChoice::Handshake), handshake(hold));
+    cancel(&mut world);
+    let sent = world.requests.iter().find(|request| method_of(request) == "tools/call").unwrap();
+    let told = world.requests.iter().find(|request| method_of(request) == "notifications/cancelled").unwrap();
+    assert_eq!(body_of(told)["params"], json!({ "requestId": body_of(sent)["id"], "reason": "enough" }));
+
+    let mut world = World::new(options(EraChoice::Auto), stateless(hold));
+    cancel(&mut world);
+    assert_eq!(world.methods(), ["server/discover", "tools/call"]);
+    assert_eq!(world.aborted.len(), 1);
+}
+
+#[test]
+fn an_error_of_the_server_keeps_its_number() {
+    let server = handshake(|request| match method_of(request).as_str() {
+        "tools/call" => Answer::json(200, error(request, -32602, &Value::Null)),
+        _ => Answer::new(405),
+    });
+    let mut world = World::new(options(EraChoice::Handshake), server);
+    let error = world.perform(call("x")).unwrap_err();
+    assert_eq!((error.kind(), error.code(), error.message()), (ErrorKind::Rpc, Some("-32602"), "no"));
+}
+
+#[test]
+fn pings_are_answered_and_other_requests_declined() {
+    let posted = RefCell::new(Vec::new());
+    let server = handshake(|request| match method_of(request).as_str() {
+        "tools/call" => Answer::stream()
+            .message(json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }))
+            .message(json!({ "jsonrpc": "2.0", "id": 7, "method": "roots/list" }))
+            .message(response(request, &text("ok"))),
+        "(response)" => {
+            posted.borrow_mut().push(body_of(request));
+            Answer::new(202)
+        }
+        _ => Answer::new(405),
+    });
+    let mut world = World::new(options(EraChoice::Handshake), server);
+    world.perform(call("x")).unwrap();
+    world.settle();
+    let posted = posted.borrow();
+    assert_eq!(posted[0], json!({ "jsonrpc": "2.0", "id": "p", "result": {} }));
+    assert_eq!((&posted[1]["id"], &posted[1]["error"]["code"]), (&json!(7), &json!(-32601)));
+}
+
+#[test]
+fn what_no_server_can_take_is_refused_before_it_is_sent() {
+    let mut world = World::new(options(EraChoice::Handshake), handshake(|_| Answer::stream().then(Then::Hold)));
+    world.connected().unwrap();
+    let start = |operation, request| Input::Start { operation, request, options: CallOptions::default() };
+    let array = Request::CallTool { name: "x".to_owned(), arguments: RawJson::parse("[]").unwrap() };
+    let refused = world.client.handle(world.now, start(OperationId(9), array)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+
+    world.input(start(OperationId(9), call("x")));
+    let twice = world.client.handle(world.now, start(OperationId(9), call("x"))).unwrap_err();
+    assert_eq!(twice.kind(), ErrorKind::InvalidInput);
+
+    let too_many =
+        (10..5_000).find_map(|number| world.client.handle(world.now, start(OperationId(number), call("x"))).err());
+    assert_eq!(too_many.unwrap().kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn any_other_request_gives_its_result_as_it_came() {
+    let server = handshake(|request| match method_of(request).as_str() {
+        "prompts/get" => Answer::json(200, response(request, &json!({ "messages": [1.5] }))),
+        _ => Answer::new(405),
+    });
+    let mut world = World::new(options(EraChoice::Handshake), server);
+    let request = Request::Other { method: "prompts/get".to_owned(), params: Params::new().with("name", "p") };
+    let Reply::Value(value) = world.perform(request).unwrap() else { panic!("not a value") };
+    assert_eq!(value.as_str(), r#"{"messages":[1.5]}"#);
+}
+
+#[test]
+fn sixty_four_calls_are_under_way_at_once_and_each_gets_its_own_answer() {
+    let server = stateless(|request| {
+        let name = body_of(request)["params"]["name"].as_str().unwrap().to_owned();
+        let delay = 64 - name.parse::<u64>().unwrap();
+        Answer::json(200, response(request, &text(&name))).delayed(delay)
+    });
+    let mut world = World::new(options(EraChoice::Auto), server);
+    world.connected().unwrap();
+    let started = world.now;
+    let calls: Vec<_> = (0..64).map(|number| world.start(call(&number.to_string()), CallOptions::default())).collect();
+    for (number, operation) in calls.into_iter().enumerate() {
+        let Reply::ToolResult(result) = world.finish(operation).unwrap() else { panic!("no tool result") };
+        assert_eq!(result.text(), number.to_string());
+    }
+    assert_eq!(world.now.since(started), 64, "they ran beside one another");
+}

@@ -1,0 +1,182 @@
+//! The client over a transport on which all messages share one stream.
+
+use crablet::json::RawJson;
+use crablet::mcp::client::{
+    CallOptions, Client, ClientOptions, Effect, Event, Input, Opening, OperationId, TimerId, TransportKind,
+};
+use crablet::mcp::protocol::Era;
+use crablet::mcp::transport::{Inbound, Outbound};
+use crablet::{Error, ErrorKind, Millis};
+use serde_json::{Value, json};
+
+use crate::server::call;
+
+struct Pipe {
+    client: Client,
+    now: Millis,
+}
+
+impl Pipe {
+    fn new(opening: Opening) -> Self {
+        let mut pipe = Self { client: Client::new(ClientOptions::new(TransportKind::Pipe)), now: Millis(0) };
+        pipe.input(Input::Connect(opening));
+        pipe
+    }
+
+    fn input(&mut self, input: Input) {
+        self.client.handle(self.now, input).unwrap();
+    }
+
+    fn receive(&mut self, message: Value) {
+        let message = RawJson::parse(message.to_string()).unwrap();
+        self.input(Input::Inbound(Inbound::Message { request_id: None, status: None, message }));
+    }
+
+    /// The messages that the client sent.
+    fn sent(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.client.poll_effect())
+            .filter_map(|effect| match effect {
+                Effect::Send(Outbound::Request { message, .. } | Outbound::Notify { message, .. }) => {
+                    Some(serde_json::from_str(message.as_str()).unwrap())
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.client.poll_event()).collect()
+    }
+
+    fn era(&mut self) -> Option<Era> {
+        self.events().into_iter().find_map(|event| match event {
+            Event::Connected { record, .. } => Some(record.era),
+            _ => None,
+        })
+    }
+}
+
+fn answer(request: &Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
+}
+
+fn refusal(request: &Value, code: i64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": "no" } })
+}
+
+const HANDSHAKE: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
+
+fn handshake() -> Value {
+    serde_json::from_str(HANDSHAKE).unwrap()
+}
+
+#[test]
+fn any_refusal_of_the_probe_leads_to_initialize() {
+    for code in [-32601, -32602, -32000, 5] {
+        let mut pipe = Pipe::new(Opening::default());
+        let discover = pipe.sent().remove(0);
+        pipe.receive(refusal(&discover, code));
+        let initialize = pipe.sent().remove(0);
+        assert_eq!(initialize["method"], "initialize");
+        pipe.receive(answer(&initialize, handshake()));
+        assert_eq!(pipe.sent()[0]["method"], "notifications/initialized");
+        assert!(matches!(pipe.era(), Some(Era::Handshake(_))), "{code}");
+    }
+}
+
+#[test]
+fn a_server_that_ignores_the_probe_gets_initialize_too_and_the_first_answer_decides() {
+    let probe_ignored = || {
+        let mut pipe = Pipe::new(Opening::default());
+        let discover = pipe.sent().remove(0);
+        pipe.input(Input::Timer(TimerId::Probe));
+        let initialize = pipe.sent().remove(0);
+        (pipe, discover, initialize)
+    };
+    let found = json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} });
+
+    let (mut pipe, discover, initialize) = probe_ignored();
+    pipe.receive(answer(&initialize, handshake()));
+    pipe.receive(answer(&discover, found.clone()));
+    assert!(matches!(pipe.era(), Some(Era::Handshake(_))));
+
+    let (mut pipe, discover, initialize) = probe_ignored();
+    pipe.receive(answer(&discover, found));
+    pipe.receive(answer(&initialize, handshake()));
+    assert_eq!(pipe.era(), Some(Era::Stateless));
+    assert!(pipe.sent().is_empty(), "a late initialize is not followed up");
+
+    let (mut pipe, discover, _) = probe_ignored();
+    pipe.receive(refusal(&discover, -32601));
+    assert!(pipe.sent().is_empty(), "initialize is not sent twice");
+    pipe.input(Input::Timer(TimerId::Startup));
+    let closed = pipe.events().into_iter().find_map(|event| match event {
+        Event::Closed { reason, .. } => Some(reason.kind()),
+        _ => None,
+    });
+    assert_eq!(closed, Some(ErrorKind::Timeout));
+}
+
+#[test]
+fn a_connection_that_was_initialized_before_is_not_initialized_again() {
+    let opening = Opening {
+        initialized: Some(RawJson::parse(HANDSHAKE).unwrap()),
+        id_prefix: "7-".to_owned(),
+        ..Opening::default()
+    };
+    let mut pipe = Pipe::new(opening);
+    assert!(matches!(pipe.era(), Some(Era::Handshake(_))));
+    pipe.input(Input::Start { operation: OperationId(1), request: call("x"), options: CallOptions::default() });
+    let sent = pipe.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["id"]), (&json!("tools/call"), &json!("7-1")));
+    assert_eq!(sent.len(), 1);
+    pipe.receive(answer(&sent[0], json!({ "content": [] })));
+    assert!(matches!(pipe.events()[..], [Event::Done { outcome: Ok(_), .. }]));
+}
+
+#[test]
+fn a_call_is_cancelled_by_a_notification_in_both_eras() {
+    let mut pipe = Pipe::new(Opening::default());
+    let discover = pipe.sent().remove(0);
+    pipe.receive(answer(&discover, json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} })));
+    let operation = OperationId(1);
+    pipe.input(Input::Start { operation, request: call("x"), options: CallOptions::default() });
+    let sent = pipe.sent().remove(0);
+    pipe.input(Input::Cancel { operation, reason: "enough".to_owned() });
+    let cancelled = pipe.sent().remove(0);
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], sent["id"]);
+}
+
+#[test]
+fn the_end_of_the_process_ends_every_call_with_its_last_words() {
+    let mut pipe = Pipe::new(Opening { initialized: Some(RawJson::parse(HANDSHAKE).unwrap()), ..Opening::default() });
+    pipe.events();
+    for number in 0..2 {
+        let operation = OperationId(number);
+        pipe.input(Input::Start { operation, request: call("x"), options: CallOptions::default() });
+    }
+    let reason = Error::new(ErrorKind::ConnectionClosed, "the process ended");
+    let stderr_tail = Some("boom".to_owned());
+    pipe.input(Input::Inbound(Inbound::Closed { reason, exit_code: Some(3), stderr_tail }));
+    let events = pipe.events();
+    let failed = |event: &&Event| matches!(event, Event::Done { outcome: Err(error), .. } if error.kind() == ErrorKind::ConnectionClosed);
+    assert_eq!(events.iter().filter(failed).count(), 2);
+    assert!(
+        matches!(events.last(), Some(Event::Closed { exit_code: Some(3), stderr_tail: Some(tail), .. }) if tail == "boom")
+    );
+}
+
+#[test]
+fn a_clock_that_jumps_back_neither_loses_nor_repeats_a_time_limit() {
+    let mut pipe = Pipe::new(Opening { initialized: Some(RawJson::parse(HANDSHAKE).unwrap()), ..Opening::default() });
+    pipe.now = Millis(1_000_000);
+    let operation = OperationId(1);
+    pipe.input(Input::Start { operation, request: call("x"), options: CallOptions::default() });
+    pipe.events();
+    pipe.now = Millis(5);
+    pipe.input(Input::Timer(TimerId::Idle(operation)));
+    assert!(
+        matches!(&pipe.events()[..], [Event::Done { outcome: Err(error), .. }] if error.kind() == ErrorKind::Timeout)
+    );
+}
