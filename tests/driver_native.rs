@@ -2,19 +2,23 @@
 #![cfg(feature = "native")]
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::routing::get;
+use axum::routing::{get, post};
 use crablet::Error;
 use crablet::agent::{Agent, EventKind, ToolDefinition};
 use crablet::host::{Host, Runner};
 use crablet::json::RawJson;
-use crablet::model::{HttpRequest, Model, ModelEvent, StopReason};
+use crablet::model::{HttpRequest, Model, ModelEvent, StopReason, openai_chat};
 use crablet::native::NativeHost;
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// An agent that calls its tool once and then repeats what the tool said.
 fn runner() -> Runner<NativeHost> {
@@ -84,6 +88,48 @@ async fn a_web_handler_streams_a_run_to_its_client() {
         text.extend(chunk);
     }
     assert_eq!(text, b"polly");
+}
+
+/// A model server that never stops talking; `closed` is told when its connection closes.
+async fn talkative_server(closed: Arc<Notify>) -> SocketAddr {
+    struct OnDrop(Arc<Notify>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let talk = async move || {
+        let guard = OnDrop(closed);
+        let endless = stream::unfold(guard, |guard| async {
+            tokio::task::yield_now().await;
+            let chunk = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"and \"}}]}\n\n";
+            Some((Ok::<_, Error>(chunk), guard))
+        });
+        ([("content-type", "text/event-stream")], Body::from_stream(endless))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/v1/chat/completions", post(talk));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_server_sees_the_connection_close_when_a_run_is_aborted_or_dropped() {
+    let closed = Arc::new(Notify::new());
+    let address = talkative_server(closed.clone()).await;
+    let model = openai_chat::compatible(&format!("http://{address}/v1"), "talker");
+    let runner = Runner::new(NativeHost::new().unwrap(), Agent::new(model));
+
+    let mut aborted = runner.conversation().unwrap().send("talk").unwrap();
+    while !aborted.next().await.unwrap().iter().any(|event| matches!(event.kind, EventKind::TextDelta(..))) {}
+    aborted.control().abort(None);
+    closed.notified().await;
+
+    let mut dropped = runner.conversation().unwrap().send("talk").unwrap();
+    while !dropped.next().await.unwrap().iter().any(|event| matches!(event.kind, EventKind::TextDelta(..))) {}
+    drop(dropped);
+    closed.notified().await;
 }
 
 #[tokio::test]
