@@ -1,5 +1,13 @@
 //! No process outlives what it was started for, and every end is told.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets the unexpected stops"
+)]
+
 mod support;
 
 use crablet::ErrorKind;

@@ -1,5 +1,13 @@
 //! A socket that breaks costs nothing: not a message, not a process.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets the unexpected stops"
+)]
+
 mod support;
 
 use crablet::ErrorKind;

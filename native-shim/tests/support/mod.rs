@@ -10,7 +10,7 @@ use std::time::Duration;
 use crablet::Millis;
 use crablet::host::{Host, Socket};
 use crablet::json::RawJson;
-use crablet::mcp::transport::shim::{Hello, Token};
+use crablet::mcp::transport::shim::{Frame, Hello, Token};
 use crablet::mcp::transport::websocket::{Effect, Input, WebSocketOptions, WebSocketTransport};
 use crablet::mcp::transport::{Era, Inbound, Outbound, RequestId, Revision};
 use crablet::native::{NativeHost, WebSocket};
@@ -211,6 +211,27 @@ impl Client {
         }
     }
 
+    /// Ends the wait before the next attempt.
+    pub(crate) async fn reconnect_now(&mut self) {
+        let before = self.attached;
+        while self.attached == before {
+            match self.timer.take() {
+                // The machine lets its timer run down early only when the clock says so.
+                Some(timer) if self.socket.is_none() => self.give_at(timer, Input::Timer).await,
+                timer => {
+                    self.timer = timer;
+                    self.step().await;
+                }
+            }
+        }
+    }
+
+    /// Sends a frame that the machine would not.
+    pub(crate) async fn send_frame(&mut self, frame: Frame) {
+        let (_, socket) = self.socket.as_mut().unwrap();
+        let _ = socket.send(frame.encode()).await;
+    }
+
     async fn step(&mut self) {
         let now = self.host.now();
         let due = self.timer.map_or(u64::MAX, |timer| timer.since(now));
@@ -239,9 +260,13 @@ impl Client {
     }
 
     async fn give(&mut self, input: Input) {
+        self.give_at(self.host.now(), input).await;
+    }
+
+    async fn give_at(&mut self, now: Millis, input: Input) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
-            self.machine.handle(self.host.now(), input);
+            self.machine.handle(now.max(self.host.now()), input);
             while let Some(effect) = self.machine.poll_effect() {
                 match effect {
                     Effect::Open { socket, url, subprotocols } => {
