@@ -13,14 +13,15 @@
 
 mod wire;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crablet::model::{Model, ModelEvent, ResponseHead, StopReason};
+use crablet::model::{Model, ModelEvent, Part, ResponseHead, StopReason};
 use serde_json::Value;
-use wire::{bytes, compare, replay};
+use wire::{bytes, compare, intent, replay};
 
 const WIRES: &[&str] = &["anthropic", "openai-chat"];
 
@@ -36,6 +37,16 @@ fn main() -> ExitCode {
     }
     let (mut passed, mut failed) = (0, 0);
     for wire in WIRES {
+        match requests(&folder.join(wire).join("requests.jsonl"), wire) {
+            Ok(()) => passed += 1,
+            Err(differences) => {
+                println!("FAILED {wire}/requests");
+                for difference in differences {
+                    println!("    {difference}");
+                }
+                failed += 1;
+            }
+        }
         for path in files(&folder.join(wire)) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let outcome = catch_unwind(|| run_file(&path, wire)).unwrap_or_else(|_| Err(vec!["panicked".to_owned()]));
@@ -110,6 +121,78 @@ fn truncations(model: &Model, head: &ResponseHead, whole: &[u8]) -> Vec<String> 
         }
     }
     found
+}
+
+/// What crablet sends for a conversation has the shapes that the live services accepted: the members of each message, of
+/// each part of its content and of each tool.
+fn requests(path: &Path, wire: &str) -> Result<(), Vec<String>> {
+    let text = fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {error}")])?;
+    let mut accepted = BTreeSet::new();
+    for line in text.lines() {
+        let request: Value = serde_json::from_str(line).map_err(|error| vec![format!("is not JSON: {error}")])?;
+        if request["accepted"] == true {
+            accepted.extend(shapes(&request["body"]));
+        }
+    }
+    let mut found = Vec::new();
+    let (providers, reasoning): (&[&str], _) = match wire {
+        "anthropic" => (&["anthropic"], r#"{"signature":"s"}"#),
+        _ => (
+            &["openai", "mistral", "deepseek", "llamacpp", "groq", "openrouter", "custom"],
+            r#"{"reasoning_details":[{"type":"reasoning.text","text":"Hm."}]}"#,
+        ),
+    };
+    for provider in providers {
+        let model = replay::model(wire, provider).ok_or_else(Vec::new)?;
+        let mut request = intent::conversation(&model, reasoning);
+        // No recorded conversation has a picture for Anthropic, a failed result, or text for DeepSeek beside a picture.
+        request.messages[0] = intent::user("1", vec![intent::text("What is this?")]);
+        let result = |id| intent::result(id, "find", vec![intent::text("A.")], false);
+        request.messages[2] = intent::results("3", vec![result("call_1"), result("call_2")]);
+        if wire == "openai-chat" {
+            let spoken = Part::Reasoning { text: "Hm.".into(), replay: Some(intent::raw(reasoning)) };
+            request.messages[1] = intent::assistant(
+                "2",
+                &model,
+                vec![spoken, intent::call("call_1", "find", "{}"), intent::call("call_2", "find", "{}")],
+            );
+        }
+        let unknown = shapes(&replay::body(&request)).into_iter().filter(|shape| !accepted.contains(shape));
+        found.extend(unknown.map(|shape| format!("{provider}: nobody accepted {shape}")));
+    }
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn shapes(body: &Value) -> BTreeSet<String> {
+    let members = |value: &Value| {
+        let names = value.as_object().map(|object| object.keys().cloned().collect::<BTreeSet<_>>()).unwrap_or_default();
+        names.into_iter().collect::<Vec<_>>().join("+")
+    };
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut shapes = BTreeSet::new();
+    for message in list(&body["messages"]) {
+        // Both names of the role that gives instructions are documented; the recordings have the older one.
+        let role = message["role"].as_str().unwrap_or_default().replace("developer", "system");
+        let mut content = if message["content"].is_array() { "list" } else { "text" }.to_owned();
+        if message.get("content").is_none_or(Value::is_null) {
+            content = "none".to_owned();
+        }
+        if role != "system" {
+            shapes.insert(format!("{role} message with {content}: {}", members(&message)));
+        }
+        for part in list(&message["content"]) {
+            shapes.insert(format!("{role} part {}: {}", part["type"], members(&part)));
+        }
+        for call in list(&message["tool_calls"]) {
+            shapes.insert(format!("call: {} with {}", members(&call), members(&call["function"])));
+        }
+    }
+    for tool in list(&body["tools"]) {
+        if tool.get("strict").is_none() && tool.get("cache_control").is_none() {
+            shapes.insert(format!("tool: {} with {}", members(&tool), members(&tool["function"])));
+        }
+    }
+    shapes
 }
 
 fn head(response: &Value) -> ResponseHead {
