@@ -102,6 +102,9 @@ fn run_case(path: &Path) -> Result<Verdict, Vec<String>> {
     let variants = match (input["variants"].as_array(), input.get("chunks")) {
         (Some(variants), _) => variants.clone(),
         (None, Some(_)) => vec![input.clone()],
+        (None, None) if input.get("chunks_gen").is_some() => {
+            return Err(vec!["has a recipe that is not known".to_owned()]);
+        }
         (None, None) => return Ok(Verdict::InWords),
     };
     for (number, variant) in variants.iter().enumerate() {

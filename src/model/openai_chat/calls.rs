@@ -24,6 +24,8 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    /// How many bytes of the arguments were given out.
+    sent: usize,
     /// The block, once the call is announced.
     block: Option<u32>,
     replay: Option<RawJson>,
@@ -82,6 +84,7 @@ impl Calls {
                 call.id = format!("call_{position}");
             }
             announce(call, &self.names, next_block, events);
+            call.send(events);
             if let Some(block) = call.block {
                 events.push(ModelEvent::ToolInputEnd { block, replay: call.replay.take() });
             }
@@ -128,18 +131,38 @@ impl Calls {
             call.name = piece.name;
         }
         call.replay = piece.replay.or(call.replay.take());
-        call.arguments.push_str(&piece.arguments);
-        match call.block {
-            Some(block) if !piece.arguments.is_empty() => {
-                events.push(ModelEvent::ToolInputDelta { block, json: piece.arguments });
-            }
-            None if !call.id.is_empty() => announce(call, &self.names, next_block, events),
-            _ => {}
+        call.append(&piece.arguments);
+        if !call.id.is_empty() {
+            announce(call, &self.names, next_block, events);
+        }
+        if call.arguments != EMPTY {
+            call.send(events);
         }
     }
 }
 
 impl Call {
+    fn append(&mut self, arguments: &str) {
+        // Some servers begin with an empty object and then write the real one; some say the whole input again at the end.
+        if self.sent == 0 && self.arguments == EMPTY && arguments.starts_with('{') {
+            self.arguments.clear();
+        }
+        let is_repeated = self.arguments == arguments && self.is_complete();
+        if !is_repeated {
+            self.arguments.push_str(arguments);
+        }
+    }
+
+    /// Gives out the arguments that came since the last time.
+    fn send(&mut self, events: &mut Vec<ModelEvent>) {
+        let Some(block) = self.block else { return };
+        let json = self.arguments.get(self.sent..).unwrap_or_default();
+        if !json.is_empty() {
+            events.push(ModelEvent::ToolInputDelta { block, json: json.to_owned() });
+            self.sent = self.arguments.len();
+        }
+    }
+
     /// Whether a delta that names the same index is really the next call: servers that number every call 0 are known by
     /// a new id and name after a call that is already whole.
     fn is_followed_by(&self, piece: &Piece) -> bool {
@@ -158,7 +181,7 @@ impl Call {
     }
 }
 
-/// Announces a call whose name is known, with the arguments that came before.
+/// Announces a call whose name is known.
 fn announce(call: &mut Call, names: &ToolNames, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
     if call.block.is_some() || call.name.is_empty() {
         return;
@@ -168,15 +191,73 @@ fn announce(call: &mut Call, names: &ToolNames, next_block: &mut u32, events: &m
     call.block = Some(block);
     let name = names.registered(call.name.clone());
     events.push(ModelEvent::ToolInputStart { block, id: call.id.clone(), name });
-    if !call.arguments.is_empty() {
-        events.push(ModelEvent::ToolInputDelta { block, json: call.arguments.clone() });
-    }
 }
+
+/// What an input without members looks like. It is held back until it is certain that no other input follows.
+const EMPTY: &str = "{}";
 
 /// A piece of text, or, from servers that do not stream arguments, the whole object.
 fn arguments(function: &Object<'_>) -> String {
     match function.get("arguments").map(|raw| raw.get()) {
         None | Some("null") => String::new(),
         Some(raw) => read_string(raw).unwrap_or_else(|| raw.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ids, names and arguments that come of these elements of `tool_calls`.
+    fn calls(deltas: &[&str]) -> Vec<(String, String, String)> {
+        let mut calls = Calls::new(&[]);
+        let mut events = Vec::new();
+        let mut next_block = 0;
+        for delta in deltas {
+            calls.delta(&Object::parse(delta).unwrap(), &mut next_block, &mut events);
+        }
+        calls.end(&mut next_block, &mut events);
+        let mut found: Vec<(String, String, String)> = Vec::new();
+        for event in events {
+            match event {
+                ModelEvent::ToolInputStart { id, name, .. } => found.push((id, name, String::new())),
+                ModelEvent::ToolInputDelta { block, json } => found[block as usize].2.push_str(&json),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+        (id.to_owned(), name.to_owned(), arguments.to_owned())
+    }
+
+    #[test]
+    fn every_call_numbered_0_is_still_two_calls() {
+        let first = r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{\"k\":1}"}}"#;
+        let second = r#"{"index":0,"id":"b","function":{"name":"x","arguments":"{\"k\":2}"}}"#;
+        assert_eq!(calls(&[first, second]), [call("a", "x", "{\"k\":1}"), call("b", "x", "{\"k\":2}")]);
+    }
+
+    #[test]
+    fn another_id_within_a_call_changes_nothing() {
+        let first = r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{\"k\""}}"#;
+        let second = r#"{"index":0,"id":"b","function":{"name":"x","arguments":":1}"}}"#;
+        assert_eq!(calls(&[first, second]), [call("a", "x", "{\"k\":1}")]);
+    }
+
+    #[test]
+    fn calls_without_id_and_index_are_known_by_their_names() {
+        let first = r#"{"function":{"name":"x","arguments":"{\"k\":1}"}}"#;
+        let second = r#"{"function":{"name":"y","arguments":{"k":2}}}"#;
+        assert_eq!(calls(&[first, second]), [call("call_0", "x", "{\"k\":1}"), call("call_1", "y", "{\"k\":2}")]);
+    }
+
+    #[test]
+    fn an_empty_object_before_the_real_input_is_dropped_and_a_repeated_input_counts_once() {
+        let empty = r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}"#;
+        let real = r#"{"index":0,"function":{"arguments":"{\"k\":1}"}}"#;
+        assert_eq!(calls(&[empty, real, real]), [call("a", "x", "{\"k\":1}")]);
+        assert_eq!(calls(&[empty]), [call("a", "x", "{}")]);
     }
 }
