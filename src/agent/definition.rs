@@ -92,6 +92,12 @@ impl ToolDefinition {
 pub struct Policy {
     /// The most model calls of one run. Default 20.
     pub max_steps: u32,
+    /// After how many steps in a row with the same tool calls and the same results the model is told so; one more such
+    /// step ends the run. Default 3; 0 to let it go on.
+    pub max_identical_steps: u32,
+    /// The most tokens of one run, read and written together as the provider counts them; `None` for no limit, the
+    /// default. Looked at between steps, so that the last step may go beyond it.
+    pub max_tokens: Option<u64>,
     /// The most attempts of one model call, the first included. Default 4.
     pub max_attempts: u32,
     /// The wait before the second attempt, in milliseconds; doubled for each further one, with jitter. Default 1000.
@@ -115,6 +121,8 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             max_steps: 20,
+            max_identical_steps: 3,
+            max_tokens: None,
             max_attempts: 4,
             retry_base: 1_000,
             retry_cap: 60_000,

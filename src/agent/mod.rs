@@ -13,6 +13,7 @@ mod ids;
 mod input;
 mod plan;
 mod prepare;
+mod repetition;
 mod restore;
 mod retry;
 mod run;

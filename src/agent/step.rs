@@ -9,10 +9,10 @@ use super::effect::{Effect, ModelCallId};
 use super::event::{EndReason, EventKind};
 use super::input::InputError;
 use super::plan::StepPlan;
-use super::retry;
 use super::run::{ModelCall, Phase, Run, Suspension};
 use super::timers::Purpose;
 use super::tools::Batch;
+use super::{repetition, retry};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     AssistantMessage, Body, Message, ModelEvent, ModelRef, Origin, Part, StopReason, ToolCall, ToolMessage, ToolResult,
@@ -24,8 +24,8 @@ impl Run {
     /// Delivers what was steered, and begins the next step unless a limit says no.
     pub(super) fn begin_step(&mut self, conversation: &mut Conversation, now: Millis) {
         self.deliver_steers(conversation, now);
-        if self.steps >= conversation.agent.policy.max_steps {
-            self.context(conversation, now).emit(EventKind::LimitReached { limit: "steps" });
+        if let Some(limit) = self.limit_reached(conversation) {
+            self.context(conversation, now).emit(EventKind::LimitReached { limit });
             self.end(conversation, now, EndReason::Limit, None);
             return;
         }
@@ -153,6 +153,9 @@ impl Run {
         if let Some(message) = message {
             self.finish_step(conversation, now, message, end);
         }
+        if matches!(self.phase, Phase::BetweenSteps) {
+            self.break_circle(conversation, now);
+        }
     }
 
     /// Decides what the end of an attempt leads to.
@@ -265,6 +268,35 @@ impl Run {
                 self.end(conversation, now, reason, None);
             }
             _ => self.phase = Phase::BetweenSteps,
+        }
+    }
+
+    /// Tells a model that goes round in a circle, and ends the run if it goes on. A message of the user breaks a circle.
+    fn break_circle(&mut self, conversation: &mut Conversation, now: Millis) {
+        let limit = conversation.agent.policy.max_identical_steps;
+        if limit == 0 || !conversation.steers.is_empty() {
+            return;
+        }
+        let count = repetition::identical_steps(&conversation.history, limit.saturating_add(1));
+        if count == limit {
+            let message = conversation.push_user(repetition::nudge(count), Origin::Nudge);
+            self.context(conversation, now).emit(EventKind::MessageAdded(message));
+        } else if count > limit {
+            self.context(conversation, now).emit(EventKind::LimitReached { limit: "loop" });
+            self.end(conversation, now, EndReason::Limit, None);
+        }
+    }
+
+    /// The limit that forbids another step.
+    fn limit_reached(&self, conversation: &Conversation) -> Option<&'static str> {
+        let policy = &conversation.agent.policy;
+        let tokens = self.usage.input.unwrap_or(0).saturating_add(self.usage.output.unwrap_or(0));
+        if self.steps >= policy.max_steps {
+            Some("steps")
+        } else if policy.max_tokens.is_some_and(|limit| tokens >= limit) {
+            Some("tokens")
+        } else {
+            None
         }
     }
 

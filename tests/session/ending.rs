@@ -121,6 +121,44 @@ fn the_limit_of_steps_ends_the_run() {
 }
 
 #[test]
+fn the_limit_of_tokens_forbids_the_next_step() {
+    let mut agent = agent(vec![tool("t")]);
+    agent.policy.max_tokens = Some(30);
+    let mut host = Harness::prompted(agent);
+    for id in ["1", "2"] {
+        host.answer_calls(&[(id, "t", "{}")]);
+        host.tool_ends(id, ToolOutput::text(id));
+    }
+    assert_eq!(host.model_calls(), 2, "15 tokens a step");
+    assert_eq!(host.run_end().reason, EndReason::Limit);
+}
+
+#[test]
+fn a_model_that_goes_round_in_a_circle_is_told_and_then_stopped() {
+    let mut host = Harness::prompted(agent(vec![tool("t")]));
+    for id in ["1", "2", "3", "4"] {
+        host.answer_calls(&[(id, "t", "{}")]);
+        host.tool_ends(id, ToolOutput::text("nothing new"));
+    }
+    assert_eq!(host.run_end().reason, EndReason::Limit);
+    assert!(host.names().contains(&"limit-reached"));
+    let told: Vec<String> = host.transcript().into_iter().filter(|line| line.contains("same tool calls")).collect();
+    assert_eq!(told.len(), 1);
+    assert!(host.transcript()[6].starts_with("tool(3 ok)") && host.transcript()[7].contains("3 times"));
+}
+
+#[test]
+fn asking_until_something_changes_is_no_circle() {
+    let mut host = Harness::prompted(agent(vec![tool("status")]));
+    for id in ["1", "2", "3", "4", "5", "6"] {
+        host.answer_calls(&[(id, "status", "{}")]);
+        host.tool_ends(id, ToolOutput::text(format!("{id} of 6 done")));
+    }
+    host.answer("all done");
+    assert_eq!(host.run_end().text, "all done");
+}
+
+#[test]
 fn the_limit_of_time_stops_what_is_at_work() {
     let mut agent = agent(vec![tool("t")]);
     agent.policy.timeout = Some(60_000);
