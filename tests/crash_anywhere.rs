@@ -94,6 +94,8 @@ struct Script {
     steps: Vec<Step>,
     hooks: Hooks,
     places: u32,
+    /// The most messages that the model takes, unless it gets them in a shorter form.
+    window: Option<usize>,
 }
 
 #[derive(Default)]
@@ -124,7 +126,8 @@ impl Script {
             prepare_context: dice.roll(4) == 0,
             ..Hooks::default()
         };
-        Self { seed, steps, hooks, places: 1 + dice.roll(3) as u32 }
+        let places = 1 + dice.roll(3) as u32;
+        Self { seed, steps, hooks, places, window: (dice.roll(3) == 0).then_some(4) }
     }
 
     fn agent(&self) -> Agent {
@@ -293,8 +296,8 @@ impl<'script> World<'script> {
         let Open { effect, is_streaming } = process.open.remove(index);
         match effect {
             Effect::CallModel { call, ref request } => {
-                let number =
-                    request.messages.iter().filter(|message| matches!(message.body, Body::Assistant(_))).count();
+                let history = process.session.history();
+                let number = history.iter().filter(|message| matches!(message.body, Body::Assistant(_))).count();
                 let (first, second) = self.script.answer(number);
                 if !is_streaming {
                     self.give(process, Input::ModelEvents { call, events: first });
@@ -302,11 +305,14 @@ impl<'script> World<'script> {
                     process.open.push(Open { effect, is_streaming: true });
                     return self.pass(KillPoint::MidStream);
                 }
+                let is_short = request.messages.iter().any(|message| in_short(message).contains("messages in short"));
+                let is_too_long = self.script.window.is_some_and(|window| request.messages.len() > window) && !is_short;
                 let outcome = match self.failures.get_mut(number) {
                     Some(left) if *left > 0 => {
                         *left -= 1;
                         Err(Error::new(ErrorKind::Overloaded, "busy"))
                     }
+                    _ if is_too_long => Err(Error::new(ErrorKind::ContextOverflow, "too long")),
                     _ => {
                         self.give(process, Input::ModelEvents { call, events: second });
                         Ok(())
@@ -503,6 +509,7 @@ impl Counts {
             ("hooks of tools", script.hooks.before_tool_call || script.hooks.after_tool_call),
             ("hooks of steps", script.hooks.prepare_step || script.hooks.prepare_context),
             ("retry", script.steps.iter().any(|step| step.failures > 0)),
+            ("compaction", crashed.events.iter().any(|event| matches!(event.kind, EventKind::CompactionEnd { .. }))),
             ("steering", script.steps.iter().any(|step| step.steered)),
             ("follow-ups", script.steps.iter().any(|step| step.followed_up)),
             ("interrupted tools", !crashed.interrupted.is_empty()),

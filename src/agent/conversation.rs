@@ -3,12 +3,14 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use super::compaction::{self, Compacted};
 use super::definition::Agent;
 use super::effect::Effect;
 use super::event::Event;
 use super::ids::Ids;
+use super::tokens;
 use super::tool_set::ToolSet;
-use crate::model::{Body, CallId, Content, Message, Origin, Part, UserMessage};
+use crate::model::{Body, CallId, Content, Message, Origin, Part, Usage, UserMessage};
 
 /// The lasting part of a session.
 #[derive(Debug)]
@@ -18,6 +20,10 @@ pub(super) struct Conversation {
     /// Tools that take effect at the next step.
     pub(super) next_tools: Option<ToolSet>,
     pub(super) history: Vec<Arc<Message>>,
+    /// The stretch of the history that is sent in a shorter form.
+    pub(super) compacted: Option<Compacted>,
+    /// About how many tokens the messages take that a model call sends.
+    pub(super) context_tokens: u64,
     /// The ids of all calls in the history. Follows from it and is not saved.
     pub(super) call_ids: HashSet<CallId>,
     pub(super) ids: Ids,
@@ -35,6 +41,8 @@ impl Conversation {
             next_tools: None,
             agent,
             history: Vec::new(),
+            compacted: None,
+            context_tokens: 0,
             call_ids: HashSet::new(),
             ids: Ids::new(seed),
             steers: VecDeque::new(),
@@ -60,7 +68,34 @@ impl Conversation {
                 _ => None,
             }));
         }
+        self.context_tokens = self.context_tokens.saturating_add(tokens::of_message(message));
         self.history.push(message.clone());
+    }
+
+    /// Takes the provider's count of what was sent and answered, where it is larger than the estimate. (Some providers
+    /// leave cached tokens out, so that a smaller count says nothing.)
+    pub(super) fn calibrate(&mut self, usage: Usage) {
+        let counted = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
+        self.context_tokens = self.context_tokens.max(counted);
+    }
+
+    /// The messages that a model call sends: the history, or what stands for it.
+    pub(super) fn context(&self) -> Vec<Arc<Message>> {
+        match &self.compacted {
+            None => self.history.clone(),
+            Some(compacted) => compacted.apply(&self.history),
+        }
+    }
+
+    /// Leaves out so much of the older history that about `keep` tokens of the newest stay. Gives what stands for how many
+    /// messages, or `None` when there is nothing more to leave out.
+    pub(super) fn compact(&mut self, keep: u64) -> Option<(Arc<Message>, usize)> {
+        let (start, end) = compaction::stretch(&self.history, self.compacted.as_ref(), keep)?;
+        let body = compaction::summary(self.history.get(start..end)?, self.history.get(end..)?);
+        let message = Arc::new(Message { id: self.ids.message(), body });
+        self.compacted = Some(Compacted { start, end, message: message.clone() });
+        self.context_tokens = self.context().iter().map(|message| tokens::of_message(message)).sum();
+        Some((message, end - start))
     }
 
     /// Adds a user message to the history.

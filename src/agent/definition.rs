@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::compaction::Compaction;
 use crate::json::RawJson;
 use crate::model::{Model, RequestOptions};
 
@@ -98,6 +99,8 @@ pub struct Policy {
     /// The most tokens of one run, read and written together as the provider counts them; `None` for no limit, the
     /// default. Looked at between steps, so that the last step may go beyond it.
     pub max_tokens: Option<u64>,
+    /// When and how a history that has become too long is sent in a shorter form; `None` to let such a call fail.
+    pub compaction: Option<Compaction>,
     /// The most attempts of one model call, the first included. Default 4.
     pub max_attempts: u32,
     /// The wait before the second attempt, in milliseconds; doubled for each further one, with jitter. Default 1000.
@@ -123,6 +126,7 @@ impl Default for Policy {
             max_steps: 20,
             max_identical_steps: 3,
             max_tokens: None,
+            compaction: Some(Compaction::default()),
             max_attempts: 4,
             retry_base: 1_000,
             retry_cap: 60_000,

@@ -116,6 +116,19 @@ pub enum EventKind {
         /// What went wrong.
         error: Error,
     },
+    /// `compaction-start`: the history is too long to be sent whole.
+    CompactionStart,
+    /// `compaction-end`: from now on a message is sent in the place of older ones. The history keeps them.
+    CompactionEnd {
+        /// What is sent.
+        message: Arc<Message>,
+        /// How many messages of the history it stands for.
+        replaced: usize,
+        /// About how many tokens were sent before.
+        tokens_before: u64,
+        /// About how many are sent now.
+        tokens_after: u64,
+    },
     /// `limit-reached`
     LimitReached {
         /// Which: `steps`, `tokens`, `cost`, `time` or `loop`.

@@ -31,6 +31,8 @@ impl EventKind {
             Self::Source(_) => "source",
             Self::File(_) => "file",
             Self::StepRetry { .. } => "step-retry",
+            Self::CompactionStart => "compaction-start",
+            Self::CompactionEnd { .. } => "compaction-end",
             Self::LimitReached { .. } => "limit-reached",
             Self::SteerDelivered => "steer-delivered",
             Self::SteerDropped => "steer-dropped",
@@ -70,6 +72,7 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
     match kind {
         EventKind::RunStart
         | EventKind::StepStart
+        | EventKind::CompactionStart
         | EventKind::SteerDelivered
         | EventKind::SteerDropped
         | EventKind::RunSuspended => Ok(()),
@@ -120,6 +123,12 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
             map.serialize_entry("attempt", attempt)?;
             map.serialize_entry("delayMs", delay)?;
             map.serialize_entry("error", error)
+        }
+        EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after } => {
+            map.serialize_entry("message", message)?;
+            map.serialize_entry("replaced", replaced)?;
+            map.serialize_entry("tokensBefore", tokens_before)?;
+            map.serialize_entry("tokensAfter", tokens_after)
         }
         EventKind::LimitReached { limit } => map.serialize_entry("limit", limit),
         EventKind::CheckpointSaved { seq } => map.serialize_entry("seq", seq),

@@ -2,6 +2,7 @@
 
 mod answer;
 mod call;
+mod compaction;
 mod context;
 mod conversation;
 mod definition;
@@ -22,9 +23,11 @@ mod snapshot;
 mod step;
 mod step_hooks;
 mod timers;
+mod tokens;
 mod tool_set;
 mod tools;
 
+pub use compaction::Compaction;
 pub use definition::{Agent, Hooks, Policy, ToolDefinition};
 pub use effect::{Effect, HookId, HookQuestion, ModelCallId, TimerId};
 pub use event::{BlockId, EndReason, Event, EventKind, RunEnd, RunId};

@@ -25,7 +25,7 @@ pub struct StepChange {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ContextItem {
-    /// A message of the history.
+    /// A message of the request that the hook was shown.
     Keep(MessageId),
     /// Another message: a summary, a replacement, a note.
     Insert(Body),
@@ -52,7 +52,7 @@ impl StepPlan {
         ModelRequest {
             model: change.model.unwrap_or_else(|| agent.model.clone()),
             instructions: change.instructions.or_else(|| agent.instructions.clone()),
-            messages: self.messages.clone().unwrap_or_else(|| conversation.history.clone()),
+            messages: self.messages.clone().unwrap_or_else(|| conversation.context()),
             tools: conversation.tools.specs(active_tools),
             options,
         }
@@ -65,7 +65,7 @@ pub(super) fn arrange(
     items: Vec<ContextItem>,
 ) -> Result<Vec<Arc<Message>>, MessageId> {
     let by_id: HashMap<MessageId, Arc<Message>> =
-        conversation.history.iter().map(|message| (message.id.clone(), message.clone())).collect();
+        conversation.context().into_iter().map(|message| (message.id.clone(), message)).collect();
     let mut arranged = Vec::with_capacity(items.len());
     for item in items {
         arranged.push(match item {

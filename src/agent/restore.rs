@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::answer::Answer;
 use super::call::{AfterValidation, Call, Stage};
+use super::compaction::Compacted;
 use super::conversation::{Checkpoints, Conversation};
 use super::definition::Agent;
 use super::effect::{Effect, HookId, ModelCallId, TimerId};
@@ -41,6 +42,10 @@ pub(super) fn read(text: &str, agent: Arc<Agent>) -> Result<(Conversation, Optio
     for message in object.array("messages").ok_or_else(|| missing("messages"))? {
         conversation.remember(&Arc::new(Message::parse(message.get())?));
     }
+    if let Some(tokens) = object.integer("contextTokens") {
+        conversation.context_tokens = tokens;
+    }
+    conversation.compacted = object.object("compaction").map(|compacted| read_compacted(&compacted)).transpose()?;
     for (name, queue) in [("steers", &mut conversation.steers), ("followUps", &mut conversation.follow_ups)] {
         for content in object.array(name).unwrap_or_default() {
             queue.push_back(Content::read_list(Some(content))?);
@@ -84,6 +89,15 @@ impl Run {
     }
 }
 
+fn read_compacted(compacted: &Object<'_>) -> Result<Compacted, RestoreError> {
+    let message = compacted.object("message").ok_or_else(|| missing("message"))?;
+    Ok(Compacted {
+        start: compacted.read("start").ok_or_else(|| missing("start"))?,
+        end: compacted.read("end").ok_or_else(|| missing("end"))?,
+        message: Arc::new(Message::read(&message)?),
+    })
+}
+
 fn read_run(run: &Object<'_>, conversation: &Conversation) -> Result<Run, RestoreError> {
     let phase = run.object("phase").ok_or_else(|| missing("phase"))?;
     Ok(Run {
@@ -94,6 +108,7 @@ fn read_run(run: &Object<'_>, conversation: &Conversation) -> Result<Run, Restor
         step_usage: usage(run, "stepUsage"),
         active_tools: run.read("activeTools"),
         plan: StepPlan::default(),
+        shortened: false,
         timers: Timers { set: run.objects("timers").iter().map(read_timer).collect::<Result<_, _>>()? },
         phase: read_phase(&phase, conversation)?,
     })

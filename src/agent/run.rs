@@ -29,6 +29,8 @@ pub(super) struct Run {
     /// The only tools of the step, where a hook said so.
     pub(super) active_tools: Option<Vec<String>>,
     pub(super) plan: StepPlan,
+    /// Whether the step was shortened already because the provider called it too long. Once is enough to try.
+    pub(super) shortened: bool,
     pub(super) timers: Timers,
     pub(super) phase: Phase,
 }
@@ -95,6 +97,7 @@ impl Run {
             step_usage: Usage::default(),
             active_tools: None,
             plan: StepPlan::default(),
+            shortened: false,
             timers: Timers::default(),
             phase: Phase::BetweenSteps,
         };

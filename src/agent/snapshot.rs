@@ -10,6 +10,8 @@
 //! | `nextId` | the counter that ids are made from |
 //! | `checkpoint` | the number of the last checkpoint that was asked for |
 //! | `messages` | the history, oldest first, each as [`Message`](crate::model::Message) is written |
+//! | `contextTokens` | about how many tokens a model call sends |
+//! | `compaction`? | `{start, end, message}`: what is sent in the place of the messages from `start` up to before `end` |
 //! | `steers`, `followUps` | the queues: lists of the content of user messages |
 //! | `run` | the active run, or `null` |
 //!
@@ -46,6 +48,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::call::{AfterValidation, Call, Stage};
+use super::compaction::Compacted;
 use super::conversation::Conversation;
 use super::input::ToolOutput;
 use super::run::{Phase, Run};
@@ -71,7 +74,8 @@ struct Snapshot<'session> {
 
 impl Serialize for Snapshot<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Conversation { ids, checkpoints, history, steers, follow_ups, .. } = self.conversation;
+        let Conversation { ids, checkpoints, history, context_tokens, compacted, steers, follow_ups, .. } =
+            self.conversation;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("format", FORMAT)?;
         map.serialize_entry("version", &VERSION)?;
@@ -79,9 +83,23 @@ impl Serialize for Snapshot<'_> {
         map.serialize_entry("nextId", &ids.next)?;
         map.serialize_entry("checkpoint", &checkpoints.asked)?;
         map.serialize_entry("messages", history)?;
+        map.serialize_entry("contextTokens", context_tokens)?;
+        if let Some(compacted) = compacted {
+            map.serialize_entry("compaction", compacted)?;
+        }
         map.serialize_entry("steers", steers)?;
         map.serialize_entry("followUps", follow_ups)?;
         map.serialize_entry("run", &self.run)?;
+        map.end()
+    }
+}
+
+impl Serialize for Compacted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("start", &self.start)?;
+        map.serialize_entry("end", &self.end)?;
+        map.serialize_entry("message", &self.message)?;
         map.end()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::answer::Answer;
+use super::compaction::Compaction;
 use super::context::Context;
 use super::conversation::Conversation;
 use super::effect::{Effect, ModelCallId};
@@ -36,7 +37,9 @@ impl Run {
         self.step_usage = Usage::default();
         self.active_tools = None;
         self.plan = StepPlan::default();
+        self.shortened = false;
         self.context(conversation, now).emit(EventKind::StepStart);
+        self.compact_beyond_threshold(conversation, now);
         // What the model is about to read is saved before it reads it: the prompt, and the results of tools.
         self.phase = Phase::Saving { seq: conversation.checkpoint() };
     }
@@ -176,6 +179,12 @@ impl Run {
     }
 
     fn attempt_failed(&mut self, conversation: &mut Conversation, now: Millis, call: ModelCall, error: Error) {
+        if error.kind() == ErrorKind::ContextOverflow && self.shorten(conversation, now) {
+            let attempt = call.attempt.saturating_add(1);
+            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error });
+            self.prepare_call(conversation, now, attempt);
+            return;
+        }
         let jitter = conversation.ids.jitter(call.id.0);
         if let Some(delay) = retry::delay(&conversation.agent.policy, &error, call.attempt, jitter) {
             let attempt = call.attempt.saturating_add(1);
@@ -238,6 +247,7 @@ impl Run {
             return;
         }
         let message = conversation.push(body);
+        conversation.calibrate(usage);
         if calls.is_empty() {
             self.finish_step(conversation, now, message, Some(EndReason::Model(reason)));
             return;
@@ -269,6 +279,36 @@ impl Run {
             }
             _ => self.phase = Phase::BetweenSteps,
         }
+    }
+
+    fn compact_beyond_threshold(&mut self, conversation: &mut Conversation, now: Millis) {
+        if let Some(Compaction { threshold: Some(threshold), keep }) = conversation.agent.policy.compaction
+            && conversation.context_tokens > threshold
+        {
+            self.compact(conversation, now, keep);
+        }
+    }
+
+    /// Makes the step shorter after the provider called it too long. What stays is at most half of what was sent, since
+    /// the model's window may be smaller than what the policy would keep.
+    fn shorten(&mut self, conversation: &mut Conversation, now: Millis) -> bool {
+        let Some(Compaction { keep, .. }) = conversation.agent.policy.compaction else { return false };
+        if std::mem::replace(&mut self.shortened, true) {
+            return false;
+        }
+        self.plan.messages = None;
+        let half = conversation.context_tokens / 2;
+        self.compact(conversation, now, keep.min(half))
+    }
+
+    fn compact(&mut self, conversation: &mut Conversation, now: Millis, keep: u64) -> bool {
+        let tokens_before = conversation.context_tokens;
+        let Some((message, replaced)) = conversation.compact(keep) else { return false };
+        let tokens_after = conversation.context_tokens;
+        let mut context = self.context(conversation, now);
+        context.emit(EventKind::CompactionStart);
+        context.emit(EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after });
+        true
     }
 
     /// Tells a model that goes round in a circle, and ends the run if it goes on. A message of the user breaks a circle.

@@ -83,7 +83,7 @@ impl Run {
                 self.plan.change = Some(change);
             }
             (StepQuestion::Context, Ok(HookReply::Continue)) => {
-                self.plan.messages = Some(conversation.history.clone());
+                self.plan.messages = Some(conversation.context());
             }
             (StepQuestion::Context, Ok(HookReply::ChangeContext(items))) => match plan::arrange(conversation, items) {
                 Ok(messages) => self.plan.messages = Some(messages),

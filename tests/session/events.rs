@@ -74,6 +74,19 @@ fn every_kind() -> Vec<EventKind> {
         EventKind::Source(Source { url: Some("https://example.com".into()), title: None, replay: None }),
         EventKind::File(File { media_type: "image/png".into(), data: FileData::Base64("AA==".into()), name: None }),
         EventKind::StepRetry { attempt: 2, delay: 750, error: error.clone() },
+        EventKind::CompactionStart,
+        EventKind::CompactionEnd {
+            message: Arc::new(Message {
+                id: MessageId::new("m3"),
+                body: Body::User(UserMessage {
+                    content: vec![Content::Text("in short".into())],
+                    origin: Origin::Compacted,
+                }),
+            }),
+            replaced: 12,
+            tokens_before: 9_000,
+            tokens_after: 400,
+        },
         EventKind::LimitReached { limit: "steps" },
         EventKind::SteerDelivered,
         EventKind::SteerDropped,

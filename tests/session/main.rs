@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
 mod cases;
+mod compaction;
 mod ending;
 mod events;
 mod harness;
