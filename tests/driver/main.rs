@@ -8,6 +8,7 @@ mod support;
 mod aborting;
 mod http;
 mod models;
+mod properties;
 mod restoring;
 mod storing;
 mod tools;
