@@ -5,9 +5,8 @@
 
 use std::future::Future;
 
-use crablet::host::BoxFuture;
-use crablet::host::CancelToken;
 use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, OnProgress, RequestFunction};
+use crablet::host::{BoxFuture, CancelToken, Cancelled};
 use crablet::json::{Object, RawJson};
 use crablet::mcp::client::{CallOptions, Progress};
 use crablet::mcp::protocol::Tool;
@@ -130,9 +129,18 @@ pub(crate) fn settle(
     reject: Function,
     work: impl Future<Output = Result<String, Error>> + 'static,
 ) {
-    let cancelled = cancel.cancelled();
+    // Boxed, so that the rest is in the module once and not for each kind of work.
+    settle_boxed(cancel.cancelled(), resolve, reject, Box::pin(work));
+}
+
+fn settle_boxed(
+    cancelled: Cancelled,
+    resolve: Function,
+    reject: Function,
+    work: BoxFuture<'static, Result<String, Error>>,
+) {
     spawn_local(async move {
-        let outcome = match select(Box::pin(work), cancelled).await {
+        let outcome = match select(work, cancelled).await {
             Either::Left((outcome, _)) => outcome,
             // Dropping the work stops it.
             Either::Right(_) => Err(Error::new(ErrorKind::Aborted, "the call was cancelled")),
