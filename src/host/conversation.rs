@@ -30,7 +30,7 @@ impl<H: Host> Conversation<H> {
     /// `busy` while another run is active or not yet read to its end; `invalid-input` when the prompt is empty.
     pub fn send(&self, prompt: impl Into<Prompt>) -> Result<Run<H>, Error> {
         let Prompt(content) = prompt.into();
-        let number = self.driver.attach().ok_or_else(busy)?;
+        let number = self.driver.attach_new().ok_or_else(busy)?;
         if let Err(refused) = self.driver.input(Input::Prompt(content)) {
             self.driver.detach();
             return Err(refused.into());

@@ -97,21 +97,17 @@ impl Driver {
     /// Gives the session an input and takes the consequences at once.
     pub(super) fn input(&self, input: Input) -> Result<(), InputError> {
         let now = self.now();
-        self.change(|state, aftermath| {
-            state.deadlines.observe(now);
-            let outcome = state.session.handle(now, input);
-            state.settle(aftermath);
-            aftermath.waker = state.waker.take();
-            outcome
-        })
+        self.change(|state, aftermath| state.input(now, input, aftermath))
     }
 
     /// Like [`input`](Self::input), for the controls of one run only.
     pub(super) fn input_of_run(&self, run: u64, input: Input) -> Result<(), InputError> {
-        if self.lock().run != run {
-            return Err(InputError::Idle);
-        }
-        self.input(input)
+        let now = self.now();
+        self.change(
+            |state, aftermath| {
+                if state.run == run { state.input(now, input, aftermath) } else { Err(InputError::Idle) }
+            },
+        )
     }
 
     /// Leaves an input for the run to handle at its next turn.
@@ -126,15 +122,17 @@ impl Driver {
         });
     }
 
-    /// Binds a run to the conversation: `None` while another one is bound.
+    /// Binds a new run to the conversation and gives its number; `None` while another one is bound.
+    pub(super) fn attach_new(&self) -> Option<u64> {
+        let number = self.attach()?;
+        self.lock().run = number + 1;
+        Some(number + 1)
+    }
+
+    /// Binds the run that was last bound again; `None` while one is bound.
     pub(super) fn attach(&self) -> Option<u64> {
         let mut state = self.lock();
-        if state.attached {
-            return None;
-        }
-        state.attached = true;
-        state.run += 1;
-        Some(state.run)
+        (!std::mem::replace(&mut state.attached, true)).then_some(state.run)
     }
 
     /// Unbinds the run, leaving its tasks where they are.
@@ -171,7 +169,8 @@ impl Driver {
         state.saving.then(|| (waiting, state.session.snapshot()))
     }
 
-    /// Polls every task once, in the order in which they were started.
+    /// Polls every task once, in the order in which they were started. A run has a handful of them, so this costs less than
+    /// a waker for each.
     pub(super) fn poll_tasks(&self, context: &mut Context<'_>) {
         let mut from = Bound::Unbounded;
         loop {
@@ -309,6 +308,14 @@ struct Entry {
 }
 
 impl State {
+    fn input(&mut self, now: Millis, input: Input, aftermath: &mut Aftermath) -> Result<(), InputError> {
+        self.deadlines.observe(now);
+        let outcome = self.session.handle(now, input);
+        self.settle(aftermath);
+        aftermath.waker = self.waker.take();
+        outcome
+    }
+
     /// Takes everything the session has to say. What stops something takes effect at once; what starts something waits
     /// for the run.
     fn settle(&mut self, aftermath: &mut Aftermath) {

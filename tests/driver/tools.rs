@@ -166,10 +166,11 @@ fn a_run_waits_for_a_person_and_can_be_put_aside_meanwhile() {
             }
         }
     });
+    let control = run.control();
     run.detach();
     let run = conversation.resume().unwrap();
     assert!(conversation.resume().is_none(), "one reader at a time");
-    run.control().approve(call_id, Approval::Allow).unwrap();
+    control.approve(call_id, Approval::Allow).unwrap();
     assert_eq!(host.block_on(run.answer()).unwrap().text, "done");
     assert!(conversation.resume().is_none(), "nothing is left to go on with");
 }
