@@ -8,6 +8,7 @@ mod any_answer;
 mod calls;
 mod era;
 mod pipe;
+mod questions;
 mod server;
 mod session;
 mod streams;

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use crablet::json::RawJson;
 use crablet::mcp::client::{
-    self, CallOptions, Client, ClientOptions, Event, Opening, OperationId, Reply, Request, TimerId,
+    self, CallOptions, Client, ClientOptions, Event, Opening, OperationId, QuestionId, Reply, Request, TimerId,
 };
 use crablet::mcp::transport::streamable_http::{self, ExchangeId, StreamableHttp, StreamableHttpOptions};
 use crablet::mcp::transport::{Inbound, OPAQUE_FAILURE};
@@ -111,6 +112,8 @@ pub(crate) struct World<'script> {
     pub(crate) requests: Vec<HttpRequest>,
     pub(crate) aborted: Vec<ExchangeId>,
     pub(crate) events: Vec<Event>,
+    /// The open questions of the server.
+    pub(crate) asked: Vec<(QuestionId, String, RawJson)>,
     server: Server<'script>,
     cut: Cut,
     arriving: BTreeMap<(Millis, u64), (ExchangeId, streamable_http::Input)>,
@@ -130,6 +133,7 @@ impl<'script> World<'script> {
             requests: Vec::new(),
             aborted: Vec::new(),
             events: Vec::new(),
+            asked: Vec::new(),
             server: Box::new(server),
             cut: Cut::AsWritten,
             arriving: BTreeMap::new(),
@@ -264,6 +268,8 @@ impl<'script> World<'script> {
                     client::Effect::Send(outbound) => {
                         self.http.handle(self.now, streamable_http::Input::Outbound(outbound));
                     }
+                    client::Effect::Ask { question, method, params } => self.asked.push((question, method, params)),
+                    client::Effect::Withdraw(question) => self.asked.retain(|(open, ..)| *open != question),
                     client::Effect::SetTimer { timer, at } => drop(self.client_timers.insert(timer, at)),
                     client::Effect::ClearTimer(timer) => drop(self.client_timers.remove(&timer)),
                 }

@@ -1,16 +1,17 @@
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_channel::{mpsc, oneshot};
 
-use super::driver::{Command, Driver, Shared};
+use super::driver::{Command, Driver, Listeners, Shared};
 use super::http::{self, HttpServer};
 use super::{Carrier, DELIVERY_LIMIT, RequestFunction, function};
 use crate::error::{Error, ErrorKind};
-use crate::host::{Host, MaybeSend};
+use crate::host::{BoxFuture, Host, MaybeSend};
 use crate::json::RawJson;
-use crate::jsonrpc::Params;
+use crate::jsonrpc::{Params, RpcError};
 use crate::mcp::client::{CallOptions, ClientOptions, Event, OperationId, Progress, Reply, Request, TransportKind};
 use crate::mcp::protocol::{CallToolResult, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
 
@@ -37,6 +38,10 @@ pub struct ConnectOptions {
     pub client: Option<Implementation>,
     /// Is told what happens on the connection.
     pub observer: Option<Box<dyn Observer>>,
+    /// What the client offers to servers. Declare `elicitation`, `sampling` or `roots` only with an answerer for it.
+    pub capabilities: Params,
+    /// Answers what the server asks.
+    pub answerer: Option<Box<dyn Answerer>>,
 }
 
 impl fmt::Debug for ConnectOptions {
@@ -46,14 +51,15 @@ impl fmt::Debug for ConnectOptions {
 }
 
 impl ConnectOptions {
-    fn into_client(self, transport: TransportKind) -> (ClientOptions, Option<Box<dyn Observer>>) {
+    fn into_client(self, transport: TransportKind) -> (ClientOptions, Listeners) {
         let mut options = ClientOptions::new(transport);
         options.era = self.era;
         options.known_era = self.known_era;
         if let Some(client) = self.client {
             options.client = client;
         }
-        (options, self.observer)
+        options.capabilities = self.capabilities;
+        (options, Listeners { observer: self.observer, answerer: self.answerer })
     }
 }
 
@@ -67,6 +73,29 @@ pub trait Observer: MaybeSend + 'static {
 impl<F: FnMut(&Event) + MaybeSend + 'static> Observer for F {
     fn observe(&mut self, event: &Event) {
         self(event);
+    }
+}
+
+/// Answers what a server asks of the user or the program: `elicitation/create`, `sampling/createMessage`, `roots/list`, each
+/// with the result that the protocol gives it. Implemented by closures that give a future.
+///
+/// A question that the server withdraws, or whose call is over, is dropped.
+pub trait Answerer: MaybeSend + 'static {
+    /// Answers one question.
+    ///
+    /// # Errors
+    ///
+    /// What the server is told instead of a result.
+    fn answer(&mut self, method: &str, params: RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>>;
+}
+
+impl<F, Answering> Answerer for F
+where
+    F: FnMut(&str, RawJson) -> Answering + MaybeSend + 'static,
+    Answering: Future<Output = Result<RawJson, RpcError>> + MaybeSend + 'static,
+{
+    fn answer(&mut self, method: &str, params: RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>> {
+        Box::pin(self(method, params))
     }
 }
 
@@ -85,8 +114,8 @@ impl<F: FnMut(Progress) + MaybeSend + 'static> OnProgress for F {
 impl Connection {
     /// Connects over Streamable HTTP. The name tells this server from others, in tool names and errors.
     pub fn http<H: Host>(host: &H, name: impl Into<Arc<str>>, server: HttpServer, options: ConnectOptions) -> Self {
-        let (client, observer) = options.into_client(TransportKind::Http);
-        let (connection, driver, carrier) = Self::parts(host, name.into(), client, observer);
+        let (client, listeners) = options.into_client(TransportKind::Http);
+        let (connection, driver, carrier) = Self::parts(host, name.into(), client, listeners);
         host.spawn(driver.run());
         host.spawn(http::carry(host.clone(), server, carrier));
         connection
@@ -99,8 +128,8 @@ impl Connection {
         function: impl RequestFunction,
         options: ConnectOptions,
     ) -> Self {
-        let (client, observer) = options.into_client(TransportKind::Pipe);
-        let (connection, driver, carrier) = Self::parts(host, name.into(), client, observer);
+        let (client, listeners) = options.into_client(TransportKind::Pipe);
+        let (connection, driver, carrier) = Self::parts(host, name.into(), client, listeners);
         host.spawn(driver.run());
         host.spawn(function::carry(function, carrier));
         connection
@@ -120,8 +149,8 @@ impl Connection {
         options: ConnectOptions,
     ) -> Result<Self, Error> {
         let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server, host.random()?)?;
-        let (client, observer) = options.into_client(TransportKind::Pipe);
-        let (connection, driver, carrier) = Self::parts(host, name.into(), client, observer);
+        let (client, listeners) = options.into_client(TransportKind::Pipe);
+        let (connection, driver, carrier) = Self::parts(host, name.into(), client, listeners);
         host.spawn(driver.run());
         host.spawn(super::websocket::carry(host.clone(), machine, carrier));
         Ok(connection)
@@ -131,13 +160,13 @@ impl Connection {
         host: &H,
         name: Arc<str>,
         client: ClientOptions,
-        observer: Option<Box<dyn Observer>>,
+        listeners: Listeners,
     ) -> (Self, Driver<H>, Carrier) {
         let (commands, receiver) = mpsc::unbounded();
         let (outbound, outbound_receiver) = mpsc::unbounded();
         let (deliveries, inbound) = mpsc::channel(DELIVERY_LIMIT);
         let shared = Arc::new(Shared::default());
-        let driver = Driver::new(host.clone(), client, observer, receiver, outbound, inbound, shared.clone());
+        let driver = Driver::new(host.clone(), client, listeners, receiver, outbound, inbound, shared.clone());
         let connection = Self { name, commands, next_operation: Arc::default(), shared };
         (connection, driver, Carrier { outbound: outbound_receiver, deliveries })
     }

@@ -4,14 +4,17 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use futures_channel::{mpsc, oneshot};
-use futures_util::stream::StreamExt;
+use futures_util::future::{AbortHandle, Aborted, abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::timers::Timers;
-use super::{Delivery, Observer, OnProgress};
+use super::{Answerer, Delivery, Observer, OnProgress};
 use crate::error::Error;
-use crate::host::Host;
+use crate::host::{BoxFuture, Host};
+use crate::json::RawJson;
+use crate::jsonrpc::{RpcError, code};
 use crate::mcp::client::{
-    CallOptions, Client, ClientOptions, Effect, Event, Input, OperationId, Reply, Request, TimerId,
+    CallOptions, Client, ClientOptions, Effect, Event, Input, OperationId, QuestionId, Reply, Request, TimerId,
 };
 use crate::mcp::protocol::ServerInfo;
 use crate::mcp::transport::Outbound;
@@ -32,6 +35,13 @@ pub(super) enum Command {
 
 type Done = oneshot::Sender<Result<Reply, Error>>;
 
+/// Whom the driver tells and asks.
+#[derive(Default)]
+pub(super) struct Listeners {
+    pub(super) observer: Option<Box<dyn Observer>>,
+    pub(super) answerer: Option<Box<dyn Answerer>>,
+}
+
 /// What handles can still see when the driver is gone.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
@@ -43,6 +53,9 @@ pub(super) struct Driver<H> {
     host: H,
     client: Client,
     observer: Option<Box<dyn Observer>>,
+    answerer: Option<Box<dyn Answerer>>,
+    asked: BTreeMap<QuestionId, AbortHandle>,
+    answering: FuturesUnordered<BoxFuture<'static, Result<Answered, Aborted>>>,
     commands: mpsc::UnboundedReceiver<Command>,
     outbound: mpsc::UnboundedSender<Outbound>,
     deliveries: mpsc::Receiver<Delivery>,
@@ -55,6 +68,9 @@ pub(super) struct Driver<H> {
     shared: Arc<Shared>,
 }
 
+/// A question and its answer.
+type Answered = (QuestionId, Result<RawJson, RpcError>);
+
 struct Caller {
     done: Done,
     on_progress: Option<Box<dyn OnProgress>>,
@@ -64,6 +80,7 @@ struct Caller {
 enum Step {
     Command(Option<Command>),
     Delivery(Option<Delivery>),
+    Answered(Answered),
     Timer(TimerId),
 }
 
@@ -71,7 +88,7 @@ impl<H: Host> Driver<H> {
     pub(super) fn new(
         host: H,
         options: ClientOptions,
-        observer: Option<Box<dyn Observer>>,
+        listeners: Listeners,
         commands: mpsc::UnboundedReceiver<Command>,
         outbound: mpsc::UnboundedSender<Outbound>,
         deliveries: mpsc::Receiver<Delivery>,
@@ -81,7 +98,10 @@ impl<H: Host> Driver<H> {
             timers: Timers::new(host.clone()),
             host,
             client: Client::new(options),
-            observer,
+            observer: listeners.observer,
+            answerer: listeners.answerer,
+            asked: BTreeMap::new(),
+            answering: FuturesUnordered::new(),
             commands,
             outbound,
             deliveries,
@@ -107,6 +127,10 @@ impl<H: Host> Driver<H> {
                 Step::Delivery(Some(Delivery::Inbound(inbound))) => self.input(Input::Inbound(inbound)),
                 // The carrier's last delivery is its end, which ends the client as well.
                 Step::Delivery(None) => return,
+                Step::Answered((question, outcome)) => {
+                    self.asked.remove(&question);
+                    self.input(Input::Answer { question, outcome });
+                }
                 Step::Timer(timer) => self.input(Input::Timer(timer)),
             }
             self.perform_effects();
@@ -125,6 +149,11 @@ impl<H: Host> Driver<H> {
             && let Poll::Ready(command) = self.commands.poll_next_unpin(context)
         {
             return Poll::Ready(Step::Command(command));
+        }
+        while let Poll::Ready(Some(ended)) = self.answering.poll_next_unpin(context) {
+            if let Ok(answered) = ended {
+                return Poll::Ready(Step::Answered(answered));
+            }
         }
         self.timers.poll_due(context).map(Step::Timer)
     }
@@ -163,10 +192,27 @@ impl<H: Host> Driver<H> {
             match effect {
                 // A carrier that is gone has said so, or will.
                 Effect::Send(outbound) => drop(self.outbound.unbounded_send(outbound)),
+                Effect::Ask { question, method, params } => self.ask(question, &method, params),
+                Effect::Withdraw(question) => {
+                    if let Some(handle) = self.asked.remove(&question) {
+                        handle.abort();
+                    }
+                }
                 Effect::SetTimer { timer, at } => self.timers.set(timer, at),
                 Effect::ClearTimer(timer) => self.timers.clear(timer),
             }
         }
+    }
+
+    fn ask(&mut self, question: QuestionId, method: &str, params: RawJson) {
+        let Some(answerer) = &mut self.answerer else {
+            let error = RpcError::new(code::METHOD_NOT_FOUND, format!("nobody answers {method}"));
+            return self.input(Input::Answer { question, outcome: Err(error) });
+        };
+        let answering = answerer.answer(method, params);
+        let (answering, handle) = abortable(async move { (question, answering.await) });
+        self.asked.insert(question, handle);
+        self.answering.push(Box::pin(answering));
     }
 
     /// Tells what happened to whom it concerns; whether the connection is over.

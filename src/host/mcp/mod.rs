@@ -12,7 +12,7 @@ mod tools;
 #[cfg(feature = "shim")]
 mod websocket;
 
-pub use connection::{ConnectOptions, Connection, Observer, OnProgress};
+pub use connection::{Answerer, ConnectOptions, Connection, Observer, OnProgress};
 pub use function::RequestFunction;
 pub use http::{HeaderSource, HttpServer};
 pub use tools::tools;

@@ -3,9 +3,10 @@ use std::sync::Arc;
 
 use super::super::protocol::{CallToolResult, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
 use super::super::transport::{Inbound, Outbound};
+use super::question::QuestionId;
 use crate::error::Error;
 use crate::json::RawJson;
-use crate::jsonrpc::Params;
+use crate::jsonrpc::{Params, RpcError};
 use crate::time::Millis;
 
 /// How a client is set up.
@@ -19,7 +20,7 @@ pub struct ClientOptions {
     pub era: EraChoice,
     /// What an earlier client found. A wrong record costs one request and is found out by itself.
     pub known_era: Option<EraRecord>,
-    /// The client's capabilities. Declare only what is answered.
+    /// The client's capabilities. Declare only what is answered: `elicitation`, `sampling` and `roots` bring questions.
     pub capabilities: Params,
 }
 
@@ -87,6 +88,13 @@ pub enum Input {
         /// Why, for the server.
         reason: String,
     },
+    /// A question of [`Effect::Ask`] was answered, or not.
+    Answer {
+        /// Which.
+        question: QuestionId,
+        /// The result that the method has, or why there is none.
+        outcome: Result<RawJson, RpcError>,
+    },
     /// The transport has something.
     Inbound(Inbound),
     /// A timer is due.
@@ -147,6 +155,18 @@ impl Default for CallOptions {
 pub enum Effect {
     /// Hand this to the transport.
     Send(Outbound),
+    /// Put a question of the server to the user or the program; answered by [`Input::Answer`]. Only asked what the
+    /// client's capabilities offer.
+    Ask {
+        /// Names it.
+        question: QuestionId,
+        /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+        method: String,
+        /// Its parameters.
+        params: RawJson,
+    },
+    /// Nobody wants the answer of this question any more. Not answered.
+    Withdraw(QuestionId),
     /// Give [`Input::Timer`] at this moment. Replaces the timer of the same name.
     SetTimer {
         /// The timer.

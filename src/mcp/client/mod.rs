@@ -9,6 +9,7 @@ mod header;
 mod io;
 mod listing;
 mod operation;
+mod question;
 mod receive;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,8 +20,11 @@ pub use io::{
     TransportKind,
 };
 
+pub use question::QuestionId;
+
 use self::connect::Connecting;
 use self::operation::Operation;
+use self::question::Question;
 use super::protocol::{Era, ServerInfo, Tool};
 use super::transport::{Outbound, RequestId};
 use crate::error::{Error, ErrorKind};
@@ -48,6 +52,9 @@ pub struct Client {
     pending: BTreeMap<RequestId, Pending>,
     /// The tools of the last list, for the headers of calls.
     tools: BTreeMap<String, Arc<Tool>>,
+    /// What the server asked and nobody answered yet.
+    questions: BTreeMap<QuestionId, Question>,
+    next_question: u64,
     id_prefix: String,
     next_id: u64,
     effects: VecDeque<Effect>,
@@ -82,6 +89,8 @@ impl Client {
             operations: BTreeMap::new(),
             pending: BTreeMap::new(),
             tools: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            next_question: 0,
             id_prefix: String::new(),
             next_id: 1,
             effects: VecDeque::new(),
@@ -102,6 +111,7 @@ impl Client {
             Input::Start { operation, request, options } => return self.start(now, operation, request, &options),
             Input::Cancel { operation, reason } => self.cancel(operation, &reason),
             Input::Inbound(inbound) => self.receive(now, inbound),
+            Input::Answer { question, outcome } => self.take_answer_to_question(now, question, outcome),
             Input::Timer(timer) => self.take_timer(now, timer),
             Input::Close => self.close(),
         }
@@ -121,6 +131,7 @@ impl Client {
     fn close(&mut self) {
         let error = Error::new(ErrorKind::ConnectionClosed, "the connection to the MCP server was closed");
         self.end_operations(&error);
+        self.withdraw_all_questions();
         match self.phase {
             Phase::Idle | Phase::Connecting(_) | Phase::Ready { .. } => {
                 self.end_connecting();

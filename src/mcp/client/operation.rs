@@ -4,6 +4,7 @@ use super::super::protocol::{CallToolResult, Era, Revision, Tool};
 use super::super::transport::{Outbound, RequestId};
 use super::connect::HEADER_MISMATCH;
 use super::listing::{Listing, Next};
+use super::question::Rounds;
 use super::{
     CallOptions, Client, Effect, Event, OperationId, Pending, Phase, Reply, Request, TimerId, TransportKind, header,
 };
@@ -37,6 +38,8 @@ pub(super) struct Operation {
     session_renewed: bool,
     /// Whether the tools were listed again for it, which happens once.
     relisting: Relisting,
+    /// What the server asked for before it answers.
+    rounds: Rounds,
 }
 
 /// A call that was refused because its headers did not fit lists the tools again first.
@@ -86,6 +89,7 @@ impl Client {
             progress: None,
             session_renewed: false,
             relisting: Relisting::default(),
+            rounds: Rounds::default(),
         };
         self.operations.insert(id, operation);
         self.send_operation(now, id);
@@ -100,7 +104,7 @@ impl Client {
         }
     }
 
-    fn send_operation(&mut self, now: Millis, id: OperationId) {
+    pub(super) fn send_operation(&mut self, now: Millis, id: OperationId) {
         let Phase::Ready { era, .. } = self.phase else { return };
         let Some(operation) = self.operations.get_mut(&id) else { return };
         let (method, params) = match &operation.request {
@@ -112,9 +116,10 @@ impl Client {
             }
             Request::ListTools => ("tools/list".to_owned(), list_params(operation.cursor.as_deref())),
             Request::CallTool { name, arguments } => {
-                ("tools/call".to_owned(), Params::new().with("name", name).with("arguments", arguments))
+                let params = Params::new().with("name", name).with("arguments", arguments);
+                ("tools/call".to_owned(), operation.rounds.add_to(params))
             }
-            Request::Other { method, params } => (method.clone(), params.clone()),
+            Request::Other { method, params } => (method.clone(), operation.rounds.add_to(params.clone())),
         };
         let has_idle_timer = std::mem::replace(&mut operation.has_idle_timer, true);
         operation.generation = self.generation;
@@ -141,9 +146,10 @@ impl Client {
         operation.wire = None;
         let is_list = matches!(operation.request, Request::ListTools) || operation.relisting == Relisting::Listing;
         match outcome {
-            Ok(result) => match self.check_result_type(&result) {
-                Ok(()) if is_list => self.take_page(now, id, &result),
-                Ok(()) => self.take_result(id, result),
+            Ok(result) => match self.is_complete(&result) {
+                Ok(true) if is_list => self.take_page(now, id, &result),
+                Ok(true) => self.take_result(id, result),
+                Ok(false) => self.take_input_required(now, id, &result),
                 Err(error) => self.finish(id, Err(error)),
             },
             // Some servers declare tools and have none.
@@ -187,16 +193,13 @@ impl Client {
         is_assumed && is_unknown_to_stateless && status.is_none_or(|status| status == 400)
     }
 
-    /// The stateless era says what kind of result it is; the other era has one kind only.
-    fn check_result_type(&self, result: &RawJson) -> Result<(), Error> {
-        let Phase::Ready { era: Era::Stateless, .. } = self.phase else { return Ok(()) };
+    /// Whether a result is the last word. The stateless era says so; the other era has only such results.
+    fn is_complete(&self, result: &RawJson) -> Result<bool, Error> {
+        let Phase::Ready { era: Era::Stateless, .. } = self.phase else { return Ok(true) };
         let kind = Object::parse(result.as_str()).ok().and_then(|object| object.string("resultType"));
         match kind.as_deref() {
-            None | Some("complete") => Ok(()),
-            Some("input_required") => {
-                let message = "the MCP server asks for input that this client did not offer to give";
-                Err(Error::new(ErrorKind::Protocol, message))
-            }
+            None | Some("complete") => Ok(true),
+            Some("input_required") => Ok(false),
             Some(kind) => {
                 let message = format!("the MCP server answered with a result of the unknown kind {kind:?}");
                 Err(Error::new(ErrorKind::Protocol, message))
@@ -295,10 +298,10 @@ impl Client {
     }
 
     pub(super) fn idle_timer(&mut self, now: Millis, id: OperationId) {
-        let waits = matches!(self.phase, Phase::Ready { .. });
+        // While a session is replaced its own limit counts, and a person may think as long as they like.
+        let is_suspended = !matches!(self.phase, Phase::Ready { .. }) || !self.questions.is_empty();
         let Some(operation) = self.operations.get_mut(&id) else { return };
-        // While a session is replaced, its own limit counts.
-        match operation.stirred.take().or((!waits).then_some(now)) {
+        match operation.stirred.take().or(is_suspended.then_some(now)) {
             Some(stirred) => {
                 let at = stirred.after(operation.idle_timeout);
                 self.effects.push_back(Effect::SetTimer { timer: TimerId::Idle(id), at });
@@ -345,7 +348,12 @@ impl Client {
         if operation.has_maximum {
             self.effects.push_back(Effect::ClearTimer(TimerId::Maximum(id)));
         }
+        self.withdraw_questions_of(id);
         self.events.push_back(Event::Done { operation: id, outcome });
+    }
+
+    pub(super) fn rounds(&mut self, id: OperationId) -> Option<&mut Rounds> {
+        self.operations.get_mut(&id).map(|operation| &mut operation.rounds)
     }
 
     pub(super) fn end_operations(&mut self, error: &Error) {

@@ -1,11 +1,10 @@
 //! What the transport delivers.
 
-use super::super::protocol::Era;
-use super::super::transport::{Inbound, Outbound, RequestId};
-use super::{Client, Effect, Event, OperationId, Pending, Phase, Progress};
+use super::super::transport::{Inbound, RequestId};
+use super::{Client, Event, OperationId, Pending, Phase, Progress};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
-use crate::jsonrpc::{self, Message, Params, RpcError, code};
+use crate::jsonrpc::{Message, RpcError};
 use crate::time::Millis;
 
 impl Client {
@@ -48,7 +47,7 @@ impl Client {
                     None => self.warn("the MCP server answered something that was not asked, or asked no longer"),
                 }
             }
-            Message::Request { id, method, .. } => self.take_request(&id, &method),
+            Message::Request { id, method, params } => self.take_request(id, method, params),
             Message::Notification { method, params } => self.take_notification(now, method, params),
         }
     }
@@ -81,28 +80,10 @@ impl Client {
         }
     }
 
-    /// Answers a request of the server: a ping is returned, and nothing else was offered.
-    fn take_request(&mut self, id: &RawJson, method: &str) {
-        let era = match self.phase {
-            Phase::Ready { era: era @ Era::Handshake(_), .. } => era,
-            Phase::Ready { era: Era::Stateless, .. } => {
-                return self
-                    .warn(format!("the MCP server sent the request {method}, which its revision has no place for"));
-            }
-            // A server may ping before the connection stands.
-            _ => Era::Handshake(super::super::protocol::Revision::LATEST),
-        };
-        let outcome = match method {
-            "ping" => Ok(Params::new().to_raw()),
-            _ => Err(RpcError::new(code::METHOD_NOT_FOUND, format!("this client does not offer {method}"))),
-        };
-        let message = jsonrpc::response(id, &outcome);
-        self.effects.push_back(Effect::Send(Outbound::Notify { message, era, headers: Vec::new() }));
-    }
-
     fn take_notification(&mut self, now: Millis, method: String, params: Option<RawJson>) {
         match method.as_str() {
             "notifications/progress" => self.take_progress(now, params.as_ref()),
+            "notifications/cancelled" => self.take_cancellation(params.as_ref()),
             "notifications/tools/list_changed" => self.events.push_back(Event::ToolsChanged),
             _ => self.events.push_back(Event::Notification { method, params }),
         }
@@ -135,6 +116,7 @@ impl Client {
         self.end_connecting();
         self.pending.clear();
         self.end_operations(&reason);
+        self.withdraw_all_questions();
         self.phase = Phase::Closed(reason.clone());
         self.events.push_back(Event::Closed { reason, exit_code, stderr_tail });
     }

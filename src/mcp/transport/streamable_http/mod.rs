@@ -408,11 +408,12 @@ impl StreamableHttp {
     /// The server has taken `notifications/initialized`: what was held may go, and the listening stream opens.
     fn settle(&mut self, now: Millis) {
         self.session.phase = SessionPhase::Settled;
-        for held in std::mem::take(&mut self.session.held) {
-            self.take_outbound(now, held);
-        }
+        // First the stream, so that nothing that the requests set off is missed.
         if let Some(era) = self.session.era.filter(|_| self.options.listen && !self.session.listening) {
             self.listen(era);
+        }
+        for held in std::mem::take(&mut self.session.held) {
+            self.take_outbound(now, held);
         }
     }
 
