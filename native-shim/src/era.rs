@@ -6,27 +6,32 @@ use std::time::Duration;
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Message, RequestId};
 use crablet::mcp::transport::shim::ServerEra;
-use crablet::native::process::{ProcessEvent, ServerCommand, ServerProcess};
+use crablet::native::process::{ProcessEvent, ProcessOutput, ServerCommand, ServerProcess};
 use tokio::time::timeout;
 
-/// The era of a server, or `None` when it could not be found out: the client finds out by itself then.
-pub(crate) async fn find_era(command: ServerCommand) -> Option<ServerEra> {
+/// The process ended without an answer: it may be one that does not know the question, or one that could not start this
+/// time. The next connection asks again; until then this is the best guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unsure(pub(crate) Option<ServerEra>);
+
+/// The era of a server, or `None` when it answered nothing: the client finds out by itself then.
+pub(crate) async fn find_era(command: ServerCommand) -> Result<Option<ServerEra>, Unsure> {
+    // A server that ended takes nothing more, and says so below.
     let ServerProcess { input, mut output, log: _ } = ServerProcess::start(command);
-    input.send(DISCOVER.to_owned()).await.ok()?;
-    let era = match timeout(PATIENCE, answer(&mut output)).await {
-        Ok(era) => era,
+    let _ = input.send(DISCOVER.to_owned()).await;
+    let answer = match timeout(PATIENCE, next_answer(&mut output)).await {
+        Ok(answer) => answer,
         // A server that skips what it does not know answers nothing. One that is only slow answers the older first
         // message as well, or instead.
         Err(_) => {
-            input.send(INITIALIZE.to_owned()).await.ok()?;
-            timeout(START_LIMIT, answer(&mut output)).await.unwrap_or(Answer::None)
+            let _ = input.send(INITIALIZE.to_owned()).await;
+            timeout(START_LIMIT, next_answer(&mut output)).await.unwrap_or(Answer::None)
         }
     };
-    match era {
-        Answer::Era(era) => Some(era),
-        // It exits on the first request that it does not know, or cannot be started at all; either is no stateless server.
-        Answer::Exited => Some(ServerEra::Handshake),
-        Answer::None => None,
+    match answer {
+        Answer::Era(era) => Ok(Some(era)),
+        Answer::Exited => Err(Unsure(Some(ServerEra::Handshake))),
+        Answer::None => Ok(None),
     }
 }
 
@@ -37,7 +42,7 @@ enum Answer {
 }
 
 /// The first answer decides.
-async fn answer(output: &mut crablet::native::process::ProcessOutput) -> Answer {
+async fn next_answer(output: &mut ProcessOutput) -> Answer {
     loop {
         match output.next().await {
             Some(ProcessEvent::Message(text)) => {
@@ -99,7 +104,7 @@ const UNSUPPORTED_VERSION: i64 = -32_022;
 mod tests {
     use super::*;
 
-    async fn era(script: &str) -> Option<ServerEra> {
+    async fn era(script: &str) -> Result<Option<ServerEra>, Unsure> {
         find_era(ServerCommand::new("/bin/sh", ["-c", script])).await
     }
 
@@ -107,12 +112,12 @@ mod tests {
     async fn the_first_answer_decides() {
         let stateless =
             r#"read x; echo '{"jsonrpc":"2.0","id":"discover","result":{"supportedVersions":["2026-07-28"]}}'; cat"#;
-        assert_eq!(era(stateless).await, Some(ServerEra::Stateless));
+        assert_eq!(era(stateless).await, Ok(Some(ServerEra::Stateless)));
         let newer = r#"read x; echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32022,"message":"m"}}'; cat"#;
-        assert_eq!(era(newer).await, Some(ServerEra::Stateless));
+        assert_eq!(era(newer).await, Ok(Some(ServerEra::Stateless)));
         let older = r#"read x; echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32601,"message":"m"}}'; cat"#;
-        assert_eq!(era(older).await, Some(ServerEra::Handshake));
-        assert_eq!(era("read x; exit 1").await, Some(ServerEra::Handshake));
+        assert_eq!(era(older).await, Ok(Some(ServerEra::Handshake)));
+        assert_eq!(era("read x; exit 1").await, Err(Unsure(Some(ServerEra::Handshake))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use crate::config::{Config, Server};
-use crate::era::find_era;
+use crate::era::{Unsure, find_era};
 use crate::grants::GrantFile;
 use crate::session::{Attachment, SessionOptions, run_session};
 
@@ -92,7 +92,8 @@ impl Sessions {
 
     /// What a server speaks, found out at the first connection to it.
     pub(crate) async fn era(&self, name: &str, server: &Server) -> Option<ServerEra> {
-        *self.eras.get(name)?.get_or_init(|| find_era(self.command(server))).await
+        let found = self.eras.get(name)?.get_or_try_init(|| find_era(self.command(server))).await;
+        found.copied().unwrap_or_else(|Unsure(guess)| guess)
     }
 
     /// Ends every process, and waits until they are gone.

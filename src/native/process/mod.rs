@@ -9,11 +9,13 @@
 //! `crablet-shim guard`, named in [`ServerCommand::guardian`]. Without one, a program that is killed leaves the end to
 //! the server, which sees its input close.
 
+mod child;
 mod command;
 mod control;
 mod framer;
 mod group;
 mod guardian;
+mod pipes;
 mod server;
 mod stderr;
 

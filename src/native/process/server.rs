@@ -1,21 +1,13 @@
-use std::io;
-use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::UnixStream;
-use tokio::process::Command;
+use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
+use super::child::{Child, Ending, Started, start};
 use super::command::ServerCommand;
-use super::control::{KILL, Report, TERMINATE, send_descriptor};
-use super::framer::{Line, LineFramer};
-use super::group::signal_group;
-use super::stderr::{ErrorLines, Tail};
+use super::pipes::{DRAIN_LIMIT, read_errors, read_messages, write_messages};
 use crate::error::{Error, ErrorKind};
 
 /// A running server: what goes in, what comes out, and what it prints beside its messages.
@@ -153,7 +145,7 @@ async fn run(
     log: mpsc::Sender<LogLine>,
 ) {
     let patience = command.patience;
-    let Pipes { mut child, stdin, stdout, stderr } = match start(&command).await {
+    let Started { mut child, stdin, stdout, stderr } = match start(&command).await {
         Ok(pipes) => pipes,
         Err(error) => {
             let cause = Some(format!("could not be started: `{}`: {error}", command.program));
@@ -217,221 +209,11 @@ async fn watch(
     (Ending::Unknown("did not end when it was killed".to_owned()), cause)
 }
 
-struct Pipes {
-    child: Child,
-    stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    stdout: Box<dyn AsyncRead + Send + Unpin>,
-    stderr: Box<dyn AsyncRead + Send + Unpin>,
-}
-
-async fn start(command: &ServerCommand) -> io::Result<Pipes> {
-    let mut process = Command::from(command.to_command());
-    // A group of its own: what a terminal sends to the foreground, such as Ctrl-C, is for this program to act on.
-    process.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    if command.guardian.is_some() {
-        return start_guarded(process).await;
-    }
-    let mut child = process.stdin(Stdio::piped()).spawn()?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let group = group.ok_or_else(|| io::Error::other("the process has no id"))?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else { return Err(no_pipes()) };
-    let child = Child::Own { child, group, ended: false };
-    Ok(Pipes { child, stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr) })
-}
-
-async fn start_guarded(mut process: Command) -> io::Result<Pipes> {
-    let (own_end, guardian_end) = std::os::unix::net::UnixStream::pair()?;
-    let (server_input, input) = io::pipe()?;
-    let mut guardian = process.stdin(Stdio::from(std::os::fd::OwnedFd::from(guardian_end))).spawn()?;
-    // The command holds the guardian's end until it is dropped; with it open here the socket would never end.
-    drop(process);
-    send_descriptor(&own_end, std::os::fd::AsFd::as_fd(&server_input))?;
-    drop(server_input);
-    let (Some(stdout), Some(stderr)) = (guardian.stdout.take(), guardian.stderr.take()) else { return Err(no_pipes()) };
-    own_end.set_nonblocking(true)?;
-    let mut control = BufReader::new(UnixStream::from_std(own_end)?);
-    let group = match next_report(&mut control, &mut Vec::new()).await {
-        Some(Report::Started(id)) => Pid::from_raw(id).ok_or_else(|| io::Error::other("the process has no id"))?,
-        Some(Report::Failed(why)) => return Err(io::Error::other(why)),
-        _ => return Err(io::Error::other("its guardian ended before it started")),
-    };
-    let stdin = tokio::net::unix::pipe::Sender::from_owned_fd(input.into())?;
-    let child = Child::Guarded { guardian, control, report: Vec::new(), group };
-    Ok(Pipes { child, stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr) })
-}
-
-fn no_pipes() -> io::Error {
-    io::Error::other("the process has no pipes")
-}
-
-enum Child {
-    /// A child of this program.
-    Own { child: tokio::process::Child, group: Pid, ended: bool },
-    /// A child of a guardian.
-    Guarded { guardian: tokio::process::Child, control: BufReader<UnixStream>, report: Vec<u8>, group: Pid },
-}
-
-enum Ending {
-    Exited(i32),
-    Signalled(i32),
-    Unknown(String),
-}
-
-impl Child {
-    /// Waits until the process has ended. May be dropped and called again until it gives an ending.
-    async fn ended(&mut self) -> Ending {
-        match self {
-            Self::Own { child, group, ended } => {
-                let status = child.wait().await;
-                *ended = true;
-                // Whatever it left in its group has no purpose any more and may hold its pipes open.
-                signal_group(*group, Signal::KILL);
-                status.map_or_else(|error| Ending::Unknown(error.to_string()), Ending::from)
-            }
-            Self::Guarded { control, report, group, .. } => loop {
-                match next_report(control, report).await {
-                    Some(Report::Exited(code)) => return Ending::Exited(code),
-                    Some(Report::Signalled(signal)) => return Ending::Signalled(signal),
-                    Some(_) => {}
-                    None => {
-                        // Somebody killed the guardian; its work falls to this program.
-                        signal_group(*group, Signal::KILL);
-                        return Ending::Unknown("lost the process that guards it, and was ended".to_owned());
-                    }
-                }
-            },
-        }
-    }
-
-    /// Waits until the guardian has looked after what the process left, and is gone itself.
-    async fn bury(&mut self) {
-        if let Self::Guarded { guardian, .. } = self {
-            drop(timeout(DRAIN_LIMIT, guardian.wait()).await);
-        }
-    }
-
-    async fn signal(&mut self, signal: Signal) {
-        match self {
-            Self::Own { group, .. } => signal_group(*group, signal),
-            Self::Guarded { control, .. } => {
-                let order = if signal == Signal::KILL { KILL } else { TERMINATE };
-                // A guardian that is gone is noticed by `ended`.
-                drop(control.write_all(order).await);
-            }
-        }
-    }
-}
-
-/// A runtime that is shut down drops the future that watches the process. A guardian notices by itself.
-impl Drop for Child {
-    fn drop(&mut self) {
-        if let Self::Own { group, ended: false, .. } = self {
-            signal_group(*group, Signal::KILL);
-        }
-    }
-}
-
-impl From<ExitStatus> for Ending {
-    fn from(status: ExitStatus) -> Self {
-        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-        match (status.code(), signal) {
-            (Some(code), _) => Self::Exited(code),
-            (None, signal) => Self::Signalled(signal.unwrap_or_default()),
-        }
-    }
-}
-
-/// The next report of a guardian, or `None` at the end of its socket. What was read of a report is kept in `line` when
-/// the future is dropped.
-async fn next_report(control: &mut BufReader<UnixStream>, line: &mut Vec<u8>) -> Option<Report> {
-    let count = control.read_until(b'\n', line).await.unwrap_or(0);
-    let report = Report::parse(&String::from_utf8_lossy(line));
-    line.clear();
-    report.filter(|_| count > 0)
-}
-
-async fn read_messages(
-    mut stdout: impl AsyncRead + Unpin,
-    events: mpsc::Sender<ProcessEvent>,
-    log: mpsc::Sender<LogLine>,
-    line_too_long: oneshot::Sender<()>,
-    process_ended: oneshot::Receiver<()>,
-) {
-    let (mut framer, mut lines, mut buffer) = (LineFramer::new(), Vec::new(), vec![0; READ_BYTES]);
-    // The pipe ends with the process's group. One that a descendant holds open where it cannot be found is left alone.
-    let mut abandoned = pin!(async {
-        drop(process_ended.await);
-        sleep(DRAIN_LIMIT).await;
-    });
-    loop {
-        let count = tokio::select! {
-            biased;
-            count = stdout.read(&mut buffer) => count.unwrap_or(0),
-            () = &mut abandoned => 0,
-        };
-        match buffer.get(..count) {
-            Some(bytes) if count > 0 => framer.push(bytes, &mut lines),
-            _ => lines.extend(framer.finish()),
-        }
-        for line in lines.drain(..) {
-            match line {
-                // When nobody takes messages any more the process is being ended, and may write on until it does.
-                Line::Message(message) => drop(events.send(ProcessEvent::Message(message)).await),
-                Line::Noise(text) => drop(log.try_send(LogLine { source: LogSource::StandardOutput, text })),
-                Line::TooLong => {
-                    let _ = line_too_long.send(());
-                    drop(tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await);
-                    return;
-                }
-            }
-        }
-        if count == 0 {
-            return;
-        }
-    }
-}
-
-async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: mpsc::Sender<LogLine>) -> Tail {
-    let (mut cutter, mut lines, mut buffer) = (ErrorLines::default(), Vec::new(), vec![0; READ_BYTES]);
-    let mut tail = Tail::default();
-    loop {
-        let count = stderr.read(&mut buffer).await.unwrap_or(0);
-        match buffer.get(..count) {
-            Some(bytes) if count > 0 => cutter.push(bytes, &mut lines),
-            _ => lines.extend(cutter.finish()),
-        }
-        for text in lines.drain(..) {
-            tail.push(&text);
-            drop(log.try_send(LogLine { source: LogSource::StandardError, text }));
-        }
-        if count == 0 {
-            return tail;
-        }
-    }
-}
-
-/// Ends, and closes the input, when the queue is dropped or the process takes no more.
-async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<String>) {
-    while let Some(message) = messages.recv().await {
-        let mut line = if message.contains(['\n', '\r']) { message.replace(['\n', '\r'], " ") } else { message };
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
-            return;
-        }
-    }
-}
-
 /// Messages between the pipes and their user, each way; a message can have 16 MiB, so that there are few.
 const QUEUE: usize = 4;
 
 /// Log lines between a process and whoever shows them; a flood beyond is dropped.
 const LOG_QUEUE: usize = 256;
-
-const READ_BYTES: usize = 64 * 1024;
-
-/// How long the pipes of an ended process are read on.
-const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 #[path = "server_tests.rs"]

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use rustix::process::Pid;
 
 use super::*;
 

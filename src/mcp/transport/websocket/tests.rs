@@ -1,6 +1,7 @@
-use super::super::{Era, Revision};
 use super::*;
-use crate::mcp::transport::shim::{ServerEra, server_proof};
+use crate::json::RawJson;
+use crate::mcp::transport::shim::{MAX_MESSAGE_BYTES, ServerEra, Token, WINDOW_FRAMES, server_proof};
+use crate::mcp::transport::{Era, RequestId, Revision};
 
 const START: Millis = Millis(1_700_000_000_000);
 
@@ -338,15 +339,27 @@ fn closing_ends_the_process() {
 }
 
 #[test]
-fn an_address_that_is_not_this_machine_is_refused() {
-    for url in ["ws://evil.example:6735", "http://127.0.0.1:6735", "ws://127.0.0.1.evil.example:1", "ws://127.0.0.1:x"]
-    {
-        let error = WebSocketTransport::new(WebSocketOptions { url: url.into(), ..options() }, [7; 16]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}");
-    }
-    for url in ["ws://127.0.0.1:6735/", "ws://localhost:1", "ws://[::1]:6735", "ws://localhost"] {
-        assert!(WebSocketTransport::new(WebSocketOptions { url: url.into(), ..options() }, [7; 16]).is_ok(), "{url}");
-    }
+fn a_request_that_was_cancelled_before_it_was_sent_is_not_sent() {
+    let mut world = World::new();
+    world.reachable = false;
+    world.drop_socket();
+    world.give(Input::Outbound(request(1)));
+    world.give(Input::Outbound(request(2)));
+    world.give(Input::Outbound(Outbound::Cancel { id: RequestId::Number(1) }));
+    world.reachable = true;
+    world.next_timer();
+    assert_eq!(world.received, [r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#]);
+}
+
+#[test]
+fn a_message_that_is_too_long_fails_alone() {
+    let mut world = World::new();
+    let Outbound::Request { id, era, headers, opens_session, .. } = request(1) else { panic!() };
+    let message = RawJson::from_value(&"x".repeat(MAX_MESSAGE_BYTES)).unwrap();
+    world.give(Input::Outbound(Outbound::Request { id, message, era, headers, opens_session }));
+    assert!(matches!(world.inbound.as_slice(), [Inbound::RequestEnded { reason: Err(_), .. }]));
+    world.give(Input::Outbound(request(2)));
+    assert_eq!(world.received.len(), 1);
 }
 
 mod random {

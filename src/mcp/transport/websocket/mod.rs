@@ -5,101 +5,25 @@
 //! requests share one stream here, so that it gives no [`Inbound::RequestEnded`] for a request that the server got, and
 //! leaves time limits of requests to the client above it.
 
+mod address;
+mod contract;
+mod waiting;
+
 use std::collections::VecDeque;
 
 use sha2::{Digest, Sha256};
 
 use super::shim::{
-    Attach, ClientProof, Exit, Frame, FrameKind, Hello, Link, MAX_MESSAGE_BYTES, ProofContext, Receipt, SUBPROTOCOL,
-    Token, WINDOW_BYTES, WINDOW_FRAMES, server_path, verify_server_proof,
+    Attach, ClientProof, Exit, Frame, FrameKind, Hello, Link, ProofContext, Receipt, SUBPROTOCOL, server_path,
+    verify_server_proof,
 };
-use super::{Inbound, Outbound, RequestId};
+use super::{Inbound, Outbound};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::time::Millis;
-
-/// Where the server is and what opens the door.
-#[derive(Clone, Debug)]
-pub struct WebSocketOptions {
-    /// The shim's address, `ws://<host>:<port>` with a loopback host.
-    pub url: String,
-    /// The server's name in the shim's configuration.
-    pub server: String,
-    /// The token that `crablet-shim grant` printed.
-    pub token: Token,
-    /// The origin that the platform sends with the handshake (`location.origin`); empty where it sends none.
-    pub origin: String,
-    /// The resume id of a process of an earlier client; `None` for a new process.
-    pub resume: Option<String>,
-}
-
-/// What happened outside of the machine. Sockets are told apart by the number that [`Effect::Open`] gave them.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// Start: opens the first socket.
-    Connect,
-    /// The client above wants something.
-    Outbound(Outbound),
-    /// A socket is open.
-    Opened {
-        /// Which one.
-        socket: u64,
-        /// The subprotocol that the peer chose; empty for none.
-        subprotocol: String,
-    },
-    /// A WebSocket message came.
-    Frame {
-        /// On which socket.
-        socket: u64,
-        /// The whole message.
-        bytes: Vec<u8>,
-    },
-    /// A socket closed, broke or could not be opened.
-    Closed {
-        /// Which one.
-        socket: u64,
-        /// The close code, where there was a close frame.
-        code: Option<u16>,
-        /// The reason or the error's text; may be empty.
-        reason: String,
-    },
-    /// The timer that was set last has run down.
-    Timer,
-}
-
-/// What the host must do. Exhaustive on purpose: every host handles all of them.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Open a socket.
-    Open {
-        /// Its number, for the inputs about it.
-        socket: u64,
-        /// The address.
-        url: String,
-        /// The subprotocols to offer.
-        subprotocols: Vec<String>,
-    },
-    /// Send a binary message.
-    Send {
-        /// On which socket.
-        socket: u64,
-        /// The whole message.
-        bytes: Vec<u8>,
-    },
-    /// Close a socket, after what was sent; inputs about it are no longer of interest.
-    Close {
-        /// Which one.
-        socket: u64,
-    },
-    /// Give [`Input::Timer`] at this moment. Replaces the timer before.
-    SetTimer(Millis),
-    /// No timer is wanted.
-    ClearTimer,
-    /// The shim said hello: after the first connection, and again after each reconnect.
-    Attached(Hello),
-    /// Something for the client above. After [`Inbound::Closed`] there is no further effect.
-    Deliver(Inbound),
-}
+use address::loopback_authority;
+pub use contract::{Effect, Input, WebSocketOptions};
+use waiting::WaitingMessages;
 
 /// The machine. Give it [`Input`]s, and after each take [`Effect`]s until there are none.
 #[derive(Debug)]
@@ -117,8 +41,7 @@ pub struct WebSocketTransport {
     grace_ends: Option<Millis>,
     deadline: Option<(Millis, u64)>,
     armed: Option<Millis>,
-    waiting: VecDeque<Waiting>,
-    waiting_bytes: usize,
+    waiting: WaitingMessages,
     effects: VecDeque<Effect>,
 }
 
@@ -145,8 +68,7 @@ impl WebSocketTransport {
             grace_ends: None,
             deadline: None,
             armed: None,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
+            waiting: WaitingMessages::default(),
             effects: VecDeque::new(),
         })
     }
@@ -190,21 +112,16 @@ impl WebSocketTransport {
                 let reason = Err(Error::new(ErrorKind::ConnectionClosed, "the connection to the server has ended"));
                 self.deliver(Inbound::RequestEnded { id, reason });
             }
-            Outbound::Request { id, message, .. } => match self.admit(&message) {
-                Ok(()) => self.submit(Waiting { id: Some(id), message }),
+            Outbound::Request { id, message, .. } => match self.waiting.push(Some(id.clone()), message) {
+                Ok(()) => self.send_waiting(),
                 Err(error) => self.deliver(Inbound::RequestEnded { id, reason: Err(error) }),
             },
             Outbound::Notify { .. } | Outbound::Cancel { .. } | Outbound::Close if self.phase == Phase::Over => {}
             Outbound::Notify { message, .. } => {
-                self.admit(&message)?;
-                self.submit(Waiting { id: None, message });
+                self.waiting.push(None, message)?;
+                self.send_waiting();
             }
-            Outbound::Cancel { id } => {
-                if let Some(position) = self.waiting.iter().position(|waiting| waiting.id.as_ref() == Some(&id)) {
-                    let cancelled = self.waiting.remove(position);
-                    self.waiting_bytes -= cancelled.map_or(0, |waiting| waiting.message.as_str().len());
-                }
-            }
+            Outbound::Cancel { id } => self.waiting.cancel(&id),
             Outbound::Close => {
                 if self.phase == Phase::Attached {
                     self.send_unnumbered(FrameKind::End);
@@ -215,41 +132,11 @@ impl WebSocketTransport {
         Ok(())
     }
 
-    /// Whether a message may join those that wait for the window.
-    fn admit(&self, message: &RawJson) -> Result<(), Error> {
-        let bytes = message.as_str().len();
-        if bytes > MAX_MESSAGE_BYTES {
-            let message =
-                format!("the message has {bytes} bytes; the longest that the shim takes is {MAX_MESSAGE_BYTES}");
-            return Err(Error::new(ErrorKind::Limit, message));
-        }
-        if self.waiting.len() >= WINDOW_FRAMES || self.waiting_bytes + bytes > WINDOW_BYTES {
-            let message = format!(
-                "{} messages wait for a server that takes no more; wait for answers before sending further ones",
-                self.waiting.len()
-            );
-            return Err(Error::new(ErrorKind::Limit, message));
-        }
-        Ok(())
-    }
-
-    fn submit(&mut self, waiting: Waiting) {
-        self.waiting_bytes += waiting.message.as_str().len();
-        self.waiting.push_back(waiting);
-        self.send_waiting();
-    }
-
     fn send_waiting(&mut self) {
         let Some(link) = self.link.as_mut().filter(|_| self.phase == Phase::Attached) else { return };
-        while let Some(first) = self.waiting.front() {
-            let bytes = first.message.as_str().len();
-            if !link.has_room_for(bytes) {
-                break;
-            }
-            let frame = link.send(FrameKind::Message, first.message.as_str().as_bytes().to_vec());
+        while let Some(message) = self.waiting.pop_if(|bytes| link.has_room_for(bytes)) {
+            let frame = link.send(FrameKind::Message, message.as_str().as_bytes().to_vec());
             self.effects.push_back(Effect::Send { socket: self.socket, bytes: frame.encode() });
-            self.waiting_bytes -= bytes;
-            self.waiting.pop_front();
         }
     }
 
@@ -435,8 +322,7 @@ impl WebSocketTransport {
         self.phase = Phase::Over;
         self.deadline = None;
         self.link = None;
-        self.waiting.clear();
-        self.waiting_bytes = 0;
+        self.waiting = WaitingMessages::default();
         let (exit_code, stderr_tail) = exit.map_or((None, None), |exit| (exit.code, Some(exit.stderr_tail)));
         self.deliver(Inbound::Closed { reason, exit_code, stderr_tail: stderr_tail.filter(|tail| !tail.is_empty()) });
     }
@@ -488,30 +374,6 @@ impl Phase {
     }
 }
 
-/// A message that has not been numbered yet.
-#[derive(Debug)]
-struct Waiting {
-    id: Option<RequestId>,
-    message: RawJson,
-}
-
-/// The host and port of an address whose host is this machine.
-fn loopback_authority(url: &str) -> Result<String, Error> {
-    let rest = url.strip_prefix("ws://").or_else(|| url.strip_prefix("wss://")).unwrap_or_default();
-    let authority = rest.trim_end_matches('/');
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port),
-        _ => (authority, "80"),
-    };
-    let is_port = port.parse::<u16>().is_ok_and(|number| number.to_string() == port);
-    if !is_port || !["127.0.0.1", "localhost", "[::1]"].contains(&host) {
-        let message = "the shim's address must be ws:// with the host 127.0.0.1, localhost or [::1] and a port, such as \
-                       ws://127.0.0.1:6735";
-        return Err(Error::new(ErrorKind::InvalidInput, message));
-    }
-    Ok(authority.to_owned())
-}
-
 fn gone(frame: &Frame) -> Error {
     let text = frame.text().ok().filter(|text| !text.is_empty());
     Error::new(ErrorKind::ConnectionClosed, text.unwrap_or("the shim no longer has this server's process"))
@@ -552,5 +414,4 @@ const FIRST_RETRY: u64 = 250;
 const LONGEST_RETRY: u64 = 5_000;
 
 #[cfg(test)]
-#[path = "websocket_tests.rs"]
 mod tests;

@@ -1,0 +1,90 @@
+//! The three pipes of a process, each read or written by a task.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
+
+use super::framer::{Line, LineFramer};
+use super::server::{LogLine, LogSource, ProcessEvent};
+use super::stderr::{ErrorLines, Tail};
+
+/// Passes on messages until the pipe ends.
+pub(super) async fn read_messages(
+    mut stdout: impl AsyncRead + Unpin,
+    events: mpsc::Sender<ProcessEvent>,
+    log: mpsc::Sender<LogLine>,
+    line_too_long: oneshot::Sender<()>,
+    process_ended: oneshot::Receiver<()>,
+) {
+    let (mut framer, mut lines, mut buffer) = (LineFramer::new(), Vec::new(), vec![0; READ_BYTES]);
+    // The pipe ends with the process's group. One that a descendant holds open where it cannot be found is left alone.
+    let mut abandoned = pin!(async {
+        drop(process_ended.await);
+        sleep(DRAIN_LIMIT).await;
+    });
+    loop {
+        let count = tokio::select! {
+            biased;
+            count = stdout.read(&mut buffer) => count.unwrap_or(0),
+            () = &mut abandoned => 0,
+        };
+        match buffer.get(..count) {
+            Some(bytes) if count > 0 => framer.push(bytes, &mut lines),
+            _ => lines.extend(framer.finish()),
+        }
+        for line in lines.drain(..) {
+            match line {
+                // When nobody takes messages any more the process is being ended, and may write on until it does.
+                Line::Message(message) => drop(events.send(ProcessEvent::Message(message)).await),
+                Line::Noise(text) => drop(log.try_send(LogLine { source: LogSource::StandardOutput, text })),
+                Line::TooLong => {
+                    let _ = line_too_long.send(());
+                    drop(tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await);
+                    return;
+                }
+            }
+        }
+        if count == 0 {
+            return;
+        }
+    }
+}
+
+/// Keeps the end of the error output, which is given when the pipe ends.
+pub(super) async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: mpsc::Sender<LogLine>) -> Tail {
+    let (mut cutter, mut lines, mut buffer) = (ErrorLines::default(), Vec::new(), vec![0; READ_BYTES]);
+    let mut tail = Tail::default();
+    loop {
+        let count = stderr.read(&mut buffer).await.unwrap_or(0);
+        match buffer.get(..count) {
+            Some(bytes) if count > 0 => cutter.push(bytes, &mut lines),
+            _ => lines.extend(cutter.finish()),
+        }
+        for text in lines.drain(..) {
+            tail.push(&text);
+            drop(log.try_send(LogLine { source: LogSource::StandardError, text }));
+        }
+        if count == 0 {
+            return tail;
+        }
+    }
+}
+
+/// Ends, and closes the input, when the queue is dropped or the process takes no more.
+pub(super) async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<String>) {
+    while let Some(message) = messages.recv().await {
+        let mut line = if message.contains(['\n', '\r']) { message.replace(['\n', '\r'], " ") } else { message };
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+const READ_BYTES: usize = 64 * 1024;
+
+/// How long the pipes of an ended process are read on.
+pub(super) const DRAIN_LIMIT: Duration = Duration::from_secs(2);
