@@ -139,7 +139,8 @@ impl<'history> Group<'history> {
 
     fn unique_id(&self, call: &ToolCall, used: &[String], reader: &Reader<'_>) -> String {
         let id = call.call_id.as_str();
-        let first = if self.repetition == 0 { id.to_owned() } else { format!("{id}_{}", self.repetition) };
+        // Numbered in another way than repetitions within the turn, which would meet them otherwise.
+        let first = if self.repetition == 0 { id.to_owned() } else { format!("{id}_turn{}", self.repetition) };
         let first = reader.ids.apply(&first).into_owned();
         let numbered = (2..).map(|number| reader.ids.apply(&format!("{first}_{number}")).into_owned());
         std::iter::once(first.clone()).chain(numbered).find(|id| !used.contains(id)).unwrap_or_default()
@@ -262,7 +263,7 @@ mod tests {
         ];
         assert_eq!(
             sent(&history, IdRule::Word),
-            [vec![pair("x", Some("1")), pair("x_2", Some("2"))], vec![pair("x_1", Some("3"))]]
+            [vec![pair("x", Some("1")), pair("x_2", Some("2"))], vec![pair("x_turn1", Some("3"))]]
         );
         let nine = sent(&history, IdRule::Nine);
         let ids: BTreeSet<_> = nine.iter().flatten().map(|(id, _)| id).collect();
