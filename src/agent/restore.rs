@@ -1,4 +1,5 @@
-//! From the saved form back to a session. What the form is, `snapshot.rs` says.
+//! From the saved form back to a session. What it looks like stands in the documentation of
+//! [`Session::snapshot`](super::Session::snapshot).
 
 use std::sync::Arc;
 

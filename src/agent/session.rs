@@ -126,6 +126,8 @@ impl Session {
     ///
     /// It holds no key, no function and nothing of the agent's definition. Effects that were not polled yet are handed out
     /// again after a restore; events that were not polled yet are not shown again.
+    ///
+    #[doc = include_str!("snapshot_format.md")]
     pub fn snapshot(&self) -> String {
         snapshot::write(&self.conversation, self.run.as_ref())
     }

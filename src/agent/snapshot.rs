@@ -1,48 +1,5 @@
-//! The saved form of a session, version 1.
-//!
-//! One JSON object, members always in this order:
-//!
-//! | member | value |
-//! |---|---|
-//! | `format` | `"crablet-session"` |
-//! | `version` | 1; every version that was released is read for ever |
-//! | `seed` | text of 16 hexadecimal digits, since JavaScript numbers cannot hold it |
-//! | `nextId` | the counter that ids are made from |
-//! | `checkpoint` | the number of the last checkpoint that was asked for |
-//! | `messages` | the history, oldest first, each as [`Message`](crate::model::Message) is written |
-//! | `contextTokens` | about how many tokens a model call sends |
-//! | `compaction`? | `{start, end, message}`: what is sent in the place of the messages from `start` up to before `end` |
-//! | `steers`, `followUps` | the queues: lists of the content of user messages |
-//! | `run` | the active run, or `null` |
-//!
-//! A run is `{id, steps, blocks, usage, stepUsage, activeTools?, timers, phase}`. A timer is `{id, at, purpose, callId?}`
-//! with `at` in milliseconds of Unix time and a purpose of `run-timeout`, `model-silence`, `retry`, `tool`, `hook` or
-//! `step-hook`. A phase has a `type`:
-//!
-//! | `type` | members | what a restored session does |
-//! |---|---|---|
-//! | `between-steps` | | begins the next step |
-//! | `saving` | | saves, then calls the model |
-//! | `preparing` | `hook`, `question` (`prepareStep`, `prepareContext`), `attempt` | asks the hooks of the step again |
-//! | `calling` | `attempt` | calls the model with the same request as the next attempt; what came of the answer is void |
-//! | `waiting` | `attempt` | waits until the retry timer is due |
-//! | `tools` | `calls` | goes on with each call, see below |
-//! | `ending` | `stopReason`, `text`, `usage`, `error?` | saves, then shows the end |
-//!
-//! The calls of `tools` are those of the last message, in order: `{callId, stage, …}`.
-//!
-//! | `stage` | members | what a restored session does |
-//! |---|---|---|
-//! | `waiting` | | prepares it |
-//! | `validating` | `input`, `then` (`hook`, `approval`, `run`) | asks the validator again |
-//! | `asking-before` | `input`, `hook` | asks the hook again under the same id |
-//! | `awaiting-approval` | `input` | asks the person again |
-//! | `ready` | `input` | runs it |
-//! | `started` | `input` | runs it again if it is repeatable or client-side, else reports it as interrupted |
-//! | `asking-after` | `input`, `hook`, `output` | asks the hook again under the same id |
-//! | `done` | `result`, `terminate`, `wasRun` | keeps the result |
-//!
-//! Never in it: keys, tokens, functions, the definition of the agent, the encoded form of messages.
+//! Writes the saved form of a session. What it looks like stands in the documentation of
+//! [`Session::snapshot`](super::Session::snapshot).
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
