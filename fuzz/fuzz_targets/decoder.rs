@@ -1,0 +1,32 @@
+//! Any bytes as an answer: the same events whole and a byte at a time, one last event, no panic.
+
+use crablet::model::{Access, Assembler, Model, ModelEvent, ModelRequest, RequestOptions, ResponseHead};
+
+pub(crate) fn decode(model: &Model, bytes: &[u8]) {
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let status = if *first < 200 { 200 } else { 400 + u16::from(*first) };
+    let whole = events(model, status, bytes.chunks(bytes.len().max(1)));
+    assert_eq!(whole, events(model, status, bytes.chunks(1)));
+    let is_last = |event: &&ModelEvent| matches!(event, ModelEvent::Stop { .. } | ModelEvent::Failed(_));
+    assert_eq!(whole.iter().filter(is_last).count(), 1);
+    assert!(whole.last().as_ref().is_some_and(is_last));
+    let mut assembler = Assembler::new();
+    whole.iter().for_each(|event| assembler.push(event));
+    assembler.finish();
+}
+
+fn events<'chunk>(model: &Model, status: u16, chunks: impl Iterator<Item = &'chunk [u8]>) -> Vec<ModelEvent> {
+    let Access::Http { wire, .. } = &model.access else { return Vec::new() };
+    let request = ModelRequest {
+        model: model.clone(),
+        instructions: None,
+        messages: Vec::new(),
+        tools: Vec::new().into(),
+        options: RequestOptions::default().into(),
+    };
+    let mut decoder = wire.decoder(&request, &ResponseHead { status, headers: Vec::new() });
+    let mut events = Vec::new();
+    chunks.for_each(|chunk| decoder.push(chunk, &mut events));
+    decoder.finish(&mut events);
+    events
+}
