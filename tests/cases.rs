@@ -20,10 +20,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crablet::model::{AssistantMessage, Body, EncodedCache, Message, MessageId, Model, ResponseHead, Usage};
+use crablet::model::{
+    AssistantMessage, Body, EncodedCache, Message, MessageId, Model, Part, ResponseHead, StopReason, ToolCall, Usage,
+};
 use crablet::sse::SseParser;
 use serde_json::{Value, json};
-use wire::{bytes, compare, replay};
+use wire::{bytes, compare, intent, replay};
 
 fn main() -> ExitCode {
     let folder = std::env::var_os("CRABLET_CASES").map_or_else(
@@ -189,31 +191,30 @@ fn sse_differences(expected: &Value, chunks: &[&[u8]]) -> Vec<String> {
 /// Several requests that make one answer: what was said is sent back each time.
 fn run_exchange(model: &Model, steps: &[Value], expected: &Value) -> Result<(), Vec<String>> {
     let mut request = replay::request(model.clone());
-    let user = crablet::model::UserMessage {
-        content: vec![crablet::model::Content::Text("q".to_owned())],
-        origin: crablet::model::Origin::Prompt,
-    };
-    request.messages.push(Arc::new(Message { id: MessageId::new("user"), body: Body::User(user) }));
+    request.messages.push(intent::user("user", vec![intent::text("q")]));
     let mut cache = EncodedCache::default();
     let mut usage = Usage::default();
     let mut last = Value::Null;
     for (number, step) in steps.iter().enumerate() {
         let http = replay::wire(model).encode(&request, &mut cache).map_err(|error| vec![error.to_string()])?;
         let body: Value = serde_json::from_slice(&http.body).map_err(|error| vec![error.to_string()])?;
-        if let Some(wanted) = step["expect_request"].get("messages_last") {
-            let sent = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
-            if sent != *wanted {
-                return Err(vec![format!("request {}: the last message is {sent}, not {wanted}", number + 1)]);
+        if let Some(wanted) = step["expect_request"].as_object() {
+            let found: Vec<_> = wanted.iter().filter_map(|(name, wanted)| unmet(name, wanted, &body)).collect();
+            if !found.is_empty() {
+                return Err(found.into_iter().map(|found| format!("request {}: {found}", number + 1)).collect());
             }
+        }
+        if step.get("respond").is_none() {
+            break;
         }
         let chunks = step["respond"]["chunks"].as_array().cloned().unwrap_or_default();
         let chunks: Result<Vec<_>, _> = chunks.iter().map(bytes::chunk).collect();
         let chunks = chunks.map_err(|error| vec![error])?;
         let events = replay::events(model, &head(&step["respond"], step), chunks.iter().map(Vec::as_slice));
         let answer = replay::assemble(&events);
-        let goes_on = !replay::observed(&answer)["toolCalls"].as_array().is_none_or(Vec::is_empty)
-            || answer.stop_reason != crablet::model::StopReason::ToolUse;
-        if goes_on == (number + 1 < steps.len()) {
+        let calls: Vec<_> = answer.content.iter().filter_map(call_of).cloned().collect();
+        let goes_on = answer.stop_reason == StopReason::ToolUse;
+        if goes_on != (number + 1 < steps.len()) {
             return Err(vec![format!("answer {}: whether another request follows", number + 1)]);
         }
         usage = usage.plus(answer.usage);
@@ -225,9 +226,51 @@ fn run_exchange(model: &Model, steps: &[Value], expected: &Value) -> Result<(), 
             usage: answer.usage,
         });
         request.messages.push(Arc::new(Message { id: MessageId::new(format!("answer-{number}")), body }));
+        if !calls.is_empty() {
+            let results = calls
+                .iter()
+                .map(|call| intent::result(call.call_id.as_str(), &call.tool_name, vec![intent::text("ok")], false));
+            request.messages.push(intent::results(&format!("results-{number}"), results.collect()));
+        }
     }
     let found = compare::differences(expected, &last);
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn call_of(part: &Part) -> Option<&ToolCall> {
+    match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    }
+}
+
+/// What a request lacks of what is expected of it; `None` when it has it. `facts` are for people.
+fn unmet(name: &str, wanted: &Value, body: &Value) -> Option<String> {
+    let list = |name: &str| body[name].as_array().cloned().unwrap_or_default();
+    let is_met = match name {
+        "facts" => true,
+        "messages_last" => list("messages").last() == Some(wanted),
+        _ => match (name.strip_suffix("_contains_in_order"), name.strip_suffix("_contains")) {
+            (Some(member), _) => {
+                let members = list(member);
+                let mut rest = members.iter();
+                wanted
+                    .as_array()
+                    .is_some_and(|wanted| wanted.iter().all(|wanted| rest.any(|given| is_within(wanted, given))))
+            }
+            (None, Some(member)) => list(member).contains(wanted),
+            (None, None) => body[name] == *wanted,
+        },
+    };
+    (!is_met).then(|| format!("expected {name}: {wanted}, sent {body}"))
+}
+
+/// Whether every member of the one is in the other.
+fn is_within(wanted: &Value, given: &Value) -> bool {
+    match wanted {
+        Value::Object(wanted) => wanted.iter().all(|(name, wanted)| given.get(name) == Some(wanted)),
+        wanted => wanted == given,
+    }
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

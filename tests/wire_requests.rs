@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{
     Access, Content, Credentials, Effort, EncodedCache, File, FileData, Model, ModelRequest, Reasoning, RequestOptions,
-    ToolChoice, anthropic,
+    ToolChoice, anthropic, openai_responses,
 };
 use crablet::{ErrorKind, Millis};
 use serde_json::{Value, json};
@@ -102,6 +102,46 @@ fn openai_gets_a_whole_conversation() {
             "stream_options": {"include_usage": true}
         })
     );
+}
+
+/// OpenAI, API reference "Create a model response" and guide "Reasoning models", 2026-07.
+#[test]
+fn openai_responses_get_a_whole_conversation() {
+    let reasoning = r#"{"id":"rs_1","type":"reasoning","summary":[],"content":[],"encrypted_content":"RU5D"}"#;
+    let request = conversation(&openai_responses::model("gpt-5.2"), reasoning);
+    assert_eq!(
+        body(&request),
+        json!({
+            "model": "gpt-5.2",
+            "instructions": "Be brief.",
+            "input": [
+                {"type": "message", "role": "user", "content": [
+                    {"type": "input_text", "text": "What is this?"},
+                    {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+                ]},
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "RU5D"},
+                {"type": "message", "role": "assistant", "content": "I look."},
+                {"type": "function_call", "call_id": "call_1", "name": "find", "arguments": "{\"q\": \"a\"}"},
+                {"type": "function_call", "call_id": "call_2", "name": "find", "arguments": "{\"q\": \"b\"}"},
+                {"type": "function_call_output", "call_id": "call_1", "output": "A."},
+                {"type": "function_call_output", "call_id": "call_2", "output": "No such thing."},
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And now?"}]}
+            ],
+            "tools": [{"type": "function", "name": "find", "description": "Finds things.", "strict": false, "parameters":
+                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}],
+            "store": false,
+            "include": ["reasoning.encrypted_content"],
+            "stream": true
+        })
+    );
+    let plain = with_options(openai_responses::model("gpt-4o"), |options| {
+        options.tool_choice = Some(ToolChoice::Tool("find".into()));
+        options.max_tokens = Some(9);
+        options.reasoning = Some(Reasoning::Effort(Effort::Low));
+    });
+    assert_eq!(plain.get("include"), None, "models that do not reason refuse it");
+    assert_eq!(plain["tool_choice"], json!({"type": "function", "name": "find"}));
+    assert_eq!((&plain["max_output_tokens"], &plain["reasoning"]["effort"]), (&json!(9), &json!("low")));
 }
 
 /// The references of the two protocols, sections on tool choice and sampling.

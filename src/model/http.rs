@@ -96,6 +96,27 @@ impl Credentials {
     }
 }
 
+#[cfg(feature = "wires")]
+impl Credentials {
+    /// Sets the headers of a request; a key goes into the one that the wire names.
+    pub(super) fn apply(
+        &self,
+        request: &mut HttpRequest,
+        header: impl FnOnce(&str) -> (&'static str, String),
+    ) -> Result<(), Error> {
+        if let Self::Headers(headers) = self {
+            for (name, value) in headers {
+                request.set_header(name, value.clone());
+            }
+        }
+        if let Some(key) = self.key()? {
+            let (name, value) = header(key);
+            request.set_header(name, value);
+        }
+        Ok(())
+    }
+}
+
 /// Only the kind is printed.
 impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,24 +1,27 @@
 //! Models: messages, requests and events in one form, and the wire protocols that turn them into bytes and back.
 
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(feature = "wires")]
 mod answer;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 mod assembler;
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(feature = "wires")]
 mod body;
 mod encoded;
 mod event;
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(feature = "wires")]
 mod failure;
 mod http;
 mod message;
 mod message_json;
+#[cfg(feature = "wires")]
 mod names;
 #[cfg(feature = "openai-chat")]
 pub mod openai_chat;
+#[cfg(feature = "openai-responses")]
+pub mod openai_responses;
 mod request;
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(feature = "wires")]
 mod retry_after;
 mod transcript;
 
@@ -70,6 +73,8 @@ pub fn wire_named(name: &str) -> Option<&'static dyn Wire> {
         "anthropic" => Some(anthropic::WIRE),
         #[cfg(feature = "openai-chat")]
         "openai-chat" => Some(openai_chat::WIRE),
+        #[cfg(feature = "openai-responses")]
+        "openai-responses" => Some(openai_responses::WIRE),
         _ => None,
     }
 }

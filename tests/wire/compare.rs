@@ -20,7 +20,7 @@ pub(crate) fn differences(expected: &Value, observed: &Value) -> Vec<String> {
     ] {
         member(expected, expected_name, observed, observed_name, &mut found);
     }
-    for name in ["citations", "signatures", "blocks"] {
+    for name in ["citations", "signatures", "encryptedReasoning", "blocks"] {
         member(expected, name, observed, name, &mut found);
     }
     for name in ["input", "output", "cacheRead", "cacheWrite", "reasoning"] {

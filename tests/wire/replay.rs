@@ -3,7 +3,7 @@
 use crablet::Millis;
 use crablet::model::{
     Access, Answer, Assembler, EncodedCache, HttpRequest, Model, ModelEvent, ModelRequest, Part, RequestOptions,
-    ResponseHead, ToolInput, Wire, anthropic, openai_chat,
+    ResponseHead, ToolInput, Wire, anthropic, openai_chat, openai_responses,
 };
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub(crate) fn model(wire: &str, provider: &str) -> Option<Model> {
     match wire {
         "anthropic" => Some(anthropic::model("m")),
+        "openai-responses" | "responses" => Some(openai_responses::model("m")),
         "openai-chat" => Some(openai_chat::model(openai_chat::Profile::from_name(provider), "m")),
         _ => None,
     }
@@ -96,7 +97,7 @@ pub(crate) fn observed(answer: &Answer) -> Value {
     let mut calls = Vec::new();
     let mut details = Vec::new();
     let mut blocks = Vec::new();
-    let (mut citations, mut signatures) = (0, 0);
+    let (mut citations, mut signatures, mut encrypted) = (0, 0, 0);
     for part in &answer.content {
         match part {
             Part::Text { text: more, replay } => {
@@ -111,6 +112,7 @@ pub(crate) fn observed(answer: &Answer) -> Value {
             Part::Reasoning { text: more, replay } => {
                 let replay: Value = replay.as_ref().map_or(Value::Null, |raw| raw.read().unwrap());
                 blocks.push(if replay.get("redacted").is_some() { "redacted_thinking" } else { "thinking" }.to_owned());
+                encrypted += usize::from(replay.get("encrypted_content").is_some_and(|content| !content.is_null()));
                 signatures += usize::from(replay.get("signature").is_some());
                 details.extend(replay.get("reasoning_details").and_then(Value::as_array).cloned().unwrap_or_default());
                 reasoning.push_str(more);
@@ -160,6 +162,7 @@ pub(crate) fn observed(answer: &Answer) -> Value {
         "replay": {"reasoning_details": details},
         "citations": citations,
         "signatures": signatures,
+        "encryptedReasoning": encrypted,
         "blocks": blocks,
     })
 }

@@ -61,15 +61,7 @@ impl Wire for Anthropic {
     }
 
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {
-        if let Credentials::Headers(headers) = credentials {
-            for (name, value) in headers {
-                request.set_header(name, value.clone());
-            }
-        }
-        if let Some(key) = credentials.key()? {
-            request.set_header("x-api-key", key);
-        }
-        Ok(())
+        credentials.apply(request, |key| ("x-api-key", key.to_owned()))
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {

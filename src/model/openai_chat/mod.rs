@@ -50,15 +50,7 @@ impl Wire for OpenAiChat {
     }
 
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {
-        if let Credentials::Headers(headers) = credentials {
-            for (name, value) in headers {
-                request.set_header(name, value.clone());
-            }
-        }
-        if let Some(key) = credentials.key()? {
-            request.set_header("authorization", format!("Bearer {key}"));
-        }
-        Ok(())
+        credentials.apply(request, |key| ("authorization", format!("Bearer {key}")))
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
