@@ -5,6 +5,7 @@
 
 use std::env;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
 use crablet::json::{Object, RawJson};
@@ -26,7 +27,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Error> {
-    let address = env::args().last().unwrap_or_default();
+    let address = env::args().next_back().unwrap_or_default();
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let version = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
     let era = if version.as_str() >= "2026-07-28" { EraChoice::Auto } else { EraChoice::Handshake };
@@ -41,9 +42,9 @@ async fn run() -> Result<(), Error> {
     };
     let options = ConnectOptions {
         era,
-        observer: Some(Box::new(observer)),
+        observer: Some(Arc::new(observer)),
         capabilities: Params::new().with("elicitation", &Params::new().with("form", &Params::new())),
-        answerer: Some(Box::new(answerer)),
+        answerer: Some(Arc::new(answerer)),
         ..ConnectOptions::default()
     };
     let connection = Connection::http(&NativeHost::new()?, "conformance", HttpServer::new(address), options);

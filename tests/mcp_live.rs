@@ -51,7 +51,7 @@ impl Server {
     fn connect(&self, events: &Arc<Mutex<Vec<Event>>>) -> Connection {
         let events = events.clone();
         let options = ConnectOptions {
-            observer: Some(Box::new(move |event: &Event| events.lock().unwrap().push(event.clone()))),
+            observer: Some(Arc::new(move |event: &Event| events.lock().unwrap().push(event.clone()))),
             ..ConnectOptions::default()
         };
         Connection::http(&NativeHost::new().unwrap(), "everything", HttpServer::new(&self.url), options)

@@ -182,7 +182,7 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<Connection, Error
 struct JsServer(ServerFunctions);
 
 impl RequestFunction for JsServer {
-    fn request(&mut self, message: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, Error>> {
+    fn request(&self, message: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, Error>> {
         let failed = |thrown: JsValue| {
             error_from_rejection(&thrown, ErrorKind::ConnectionClosed, "the request function of the MCP server failed")
         };

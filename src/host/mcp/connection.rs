@@ -1,7 +1,7 @@
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_channel::{mpsc, oneshot};
 
@@ -9,7 +9,7 @@ use super::driver::{Command, Driver, Listeners, Shared};
 use super::http::{self, HttpServer};
 use super::{Carrier, DELIVERY_LIMIT, RequestFunction, function};
 use crate::error::{Error, ErrorKind};
-use crate::host::{BoxFuture, Host, MaybeSend};
+use crate::host::{BoxFuture, Host, MaybeSend, MaybeSync};
 use crate::json::RawJson;
 use crate::jsonrpc::{Params, RpcError};
 use crate::mcp::client::{CallOptions, ClientOptions, Event, OperationId, Progress, Reply, Request, TransportKind};
@@ -17,18 +17,42 @@ use crate::mcp::protocol::{CallToolResult, EraChoice, EraRecord, Implementation,
 
 /// A connection to an MCP server. Cloning gives another handle to the same connection.
 ///
-/// It connects in the background from the moment it is made; calls wait until it stands. When the last handle is dropped
-/// the connection is closed.
+/// It connects in the background from the moment it is made; calls wait until it stands. A connection that failed or
+/// broke is made anew by the next call, while calls that were under way have failed: nothing is sent twice. When the last
+/// handle is dropped the connection is closed.
 #[derive(Clone)]
 pub struct Connection {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     name: Arc<str>,
+    open: Box<dyn Open>,
+    live: Mutex<Live>,
+    next_operation: AtomicU64,
+    is_closed: AtomicBool,
+}
+
+/// The way to the driver that is at work.
+#[derive(Clone)]
+struct Live {
     commands: mpsc::UnboundedSender<Command>,
-    next_operation: Arc<AtomicU64>,
     shared: Arc<Shared>,
 }
 
+/// Starts a driver and its carrier.
+trait Open: MaybeSend + MaybeSync {
+    fn open(&self) -> Result<Live, Error>;
+}
+
+impl<F: Fn() -> Result<Live, Error> + MaybeSend + MaybeSync> Open for F {
+    fn open(&self) -> Result<Live, Error> {
+        self()
+    }
+}
+
 /// How to connect.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ConnectOptions {
     /// Which eras to speak. Default: find out.
     pub era: EraChoice,
@@ -37,11 +61,11 @@ pub struct ConnectOptions {
     /// What the client calls itself, if not `crablet`.
     pub client: Option<Implementation>,
     /// Is told what happens on the connection.
-    pub observer: Option<Box<dyn Observer>>,
+    pub observer: Option<Arc<dyn Observer>>,
     /// What the client offers to servers. Declare `elicitation`, `sampling` or `roots` only with an answerer for it.
     pub capabilities: Params,
     /// Answers what the server asks.
-    pub answerer: Option<Box<dyn Answerer>>,
+    pub answerer: Option<Arc<dyn Answerer>>,
 }
 
 impl fmt::Debug for ConnectOptions {
@@ -51,27 +75,27 @@ impl fmt::Debug for ConnectOptions {
 }
 
 impl ConnectOptions {
-    fn into_client(self, transport: TransportKind) -> (ClientOptions, Listeners) {
+    fn client(&self, transport: TransportKind) -> (ClientOptions, Listeners) {
         let mut options = ClientOptions::new(transport);
         options.era = self.era;
         options.known_era = self.known_era;
-        if let Some(client) = self.client {
-            options.client = client;
+        if let Some(client) = &self.client {
+            options.client = client.clone();
         }
-        options.capabilities = self.capabilities;
-        (options, Listeners { observer: self.observer, answerer: self.answerer })
+        options.capabilities = self.capabilities.clone();
+        (options, Listeners { observer: self.observer.clone(), answerer: self.answerer.clone() })
     }
 }
 
 /// Is told what happens on a connection: that it stands and with which era record, that tools changed, what the server
 /// notifies of, warnings, and its end. Calls and their progress are told to their callers. Implemented by closures.
-pub trait Observer: MaybeSend + 'static {
+pub trait Observer: MaybeSend + MaybeSync + 'static {
     /// Something happened.
-    fn observe(&mut self, event: &Event);
+    fn observe(&self, event: &Event);
 }
 
-impl<F: FnMut(&Event) + MaybeSend + 'static> Observer for F {
-    fn observe(&mut self, event: &Event) {
+impl<F: Fn(&Event) + MaybeSend + MaybeSync + 'static> Observer for F {
+    fn observe(&self, event: &Event) {
         self(event);
     }
 }
@@ -80,21 +104,21 @@ impl<F: FnMut(&Event) + MaybeSend + 'static> Observer for F {
 /// with the result that the protocol gives it. Implemented by closures that give a future.
 ///
 /// A question that the server withdraws, or whose call is over, is dropped.
-pub trait Answerer: MaybeSend + 'static {
+pub trait Answerer: MaybeSend + MaybeSync + 'static {
     /// Answers one question.
     ///
     /// # Errors
     ///
     /// What the server is told instead of a result.
-    fn answer(&mut self, method: &str, params: RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>>;
+    fn answer(&self, method: &str, params: RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>>;
 }
 
 impl<F, Answering> Answerer for F
 where
-    F: FnMut(&str, RawJson) -> Answering + MaybeSend + 'static,
+    F: Fn(&str, RawJson) -> Answering + MaybeSend + MaybeSync + 'static,
     Answering: Future<Output = Result<RawJson, RpcError>> + MaybeSend + 'static,
 {
-    fn answer(&mut self, method: &str, params: RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>> {
+    fn answer(&self, method: &str, params: RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>> {
         Box::pin(self(method, params))
     }
 }
@@ -114,11 +138,13 @@ impl<F: FnMut(Progress) + MaybeSend + 'static> OnProgress for F {
 impl Connection {
     /// Connects over Streamable HTTP. The name tells this server from others, in tool names and errors.
     pub fn http<H: Host>(host: &H, name: impl Into<Arc<str>>, server: HttpServer, options: ConnectOptions) -> Self {
-        let (client, listeners) = options.into_client(TransportKind::Http);
-        let (connection, driver, carrier) = Self::parts(host, name.into(), client, listeners);
-        host.spawn(driver.run());
-        host.spawn(http::carry(host.clone(), server, carrier));
-        connection
+        let host = host.clone();
+        let open = move || {
+            let (live, carrier) = start_driver(&host, options.client(TransportKind::Http));
+            host.spawn(http::carry(host.clone(), server.clone(), carrier));
+            live
+        };
+        Self::new(name.into(), open(), move || Ok(open()))
     }
 
     /// Connects over any function that answers messages: a message port, a server in the same program.
@@ -128,11 +154,14 @@ impl Connection {
         function: impl RequestFunction,
         options: ConnectOptions,
     ) -> Self {
-        let (client, listeners) = options.into_client(TransportKind::Pipe);
-        let (connection, driver, carrier) = Self::parts(host, name.into(), client, listeners);
-        host.spawn(driver.run());
-        host.spawn(function::carry(function, carrier));
-        connection
+        let host = host.clone();
+        let function: Arc<dyn RequestFunction> = Arc::new(function);
+        let open = move || {
+            let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe));
+            host.spawn(function::carry(function.clone(), carrier));
+            live
+        };
+        Self::new(name.into(), open(), move || Ok(open()))
     }
 
     /// Connects to a server behind crablet-shim.
@@ -148,32 +177,30 @@ impl Connection {
         server: crate::mcp::transport::websocket::WebSocketOptions,
         options: ConnectOptions,
     ) -> Result<Self, Error> {
-        let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server, host.random()?)?;
-        let (client, listeners) = options.into_client(TransportKind::Pipe);
-        let (connection, driver, carrier) = Self::parts(host, name.into(), client, listeners);
-        host.spawn(driver.run());
-        host.spawn(super::websocket::carry(host.clone(), machine, carrier));
-        Ok(connection)
+        let host = host.clone();
+        let open = move || {
+            let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server.clone(), host.random()?)?;
+            let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe));
+            host.spawn(super::websocket::carry(host.clone(), machine, carrier));
+            Ok(live)
+        };
+        Ok(Self::new(name.into(), open()?, open))
     }
 
-    fn parts<H: Host>(
-        host: &H,
-        name: Arc<str>,
-        client: ClientOptions,
-        listeners: Listeners,
-    ) -> (Self, Driver<H>, Carrier) {
-        let (commands, receiver) = mpsc::unbounded();
-        let (outbound, outbound_receiver) = mpsc::unbounded();
-        let (deliveries, inbound) = mpsc::channel(DELIVERY_LIMIT);
-        let shared = Arc::new(Shared::default());
-        let driver = Driver::new(host.clone(), client, listeners, receiver, outbound, inbound, shared.clone());
-        let connection = Self { name, commands, next_operation: Arc::default(), shared };
-        (connection, driver, Carrier { outbound: outbound_receiver, deliveries })
+    fn new(name: Arc<str>, live: Live, open: impl Open + 'static) -> Self {
+        let inner = Inner {
+            name,
+            open: Box::new(open),
+            live: Mutex::new(live),
+            next_operation: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The name that this server was given.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.inner.name
     }
 
     /// Waits until the connection stands, and tells what the server said of itself.
@@ -183,8 +210,8 @@ impl Connection {
     /// Why it does not: `network`, `auth`, `unsupported-version`, `protocol`, `timeout` or `connection-closed`.
     pub async fn ready(&self) -> Result<ServerInfo, Error> {
         let (sender, receiver) = oneshot::channel();
-        self.send(Command::Ready(sender))?;
-        receiver.await.map_err(|_| self.closed())
+        let live = self.send(Command::Ready(sender))?;
+        receiver.await.map_err(|_| self.closed(&live))
     }
 
     /// All tools of the server. Empty when it offers none.
@@ -234,6 +261,7 @@ impl Connection {
 
     /// Closes the connection in good order, for all its handles. Calls that are under way end with `connection-closed`.
     pub async fn close(&self) {
+        self.inner.is_closed.store(true, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         if self.send(Command::Close(sender)).is_ok() {
             // The driver drops the sender when it is done.
@@ -247,30 +275,52 @@ impl Connection {
         options: CallOptions,
         on_progress: Option<Box<dyn OnProgress>>,
     ) -> Result<Reply, Error> {
-        let operation = OperationId(self.next_operation.fetch_add(1, Ordering::Relaxed));
+        let operation = OperationId(self.inner.next_operation.fetch_add(1, Ordering::Relaxed));
         let (done, receiver) = oneshot::channel();
-        self.send(Command::Start { operation, request, options, done, on_progress })?;
-        let mut guard = CancelOnDrop { operation, commands: Some(&self.commands) };
+        let live = self.send(Command::Start { operation, request, options, done, on_progress })?;
+        let mut guard = CancelOnDrop { operation, commands: Some(&live.commands) };
         let outcome = receiver.await;
         guard.commands = None;
-        outcome.unwrap_or_else(|_| Err(self.closed()))
+        outcome.unwrap_or_else(|_| Err(self.closed(&live)))
     }
 
-    fn send(&self, command: Command) -> Result<(), Error> {
-        self.commands.unbounded_send(command).map_err(|_| self.closed())
+    /// Sends a command to the driver at work, or to a new one when that has ended.
+    fn send(&self, command: Command) -> Result<Live, Error> {
+        // Nothing can panic while the lock is held that would leave half a value behind.
+        let mut live = self.inner.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let Err(refused) = live.commands.unbounded_send(command) else { return Ok(live.clone()) };
+        if self.inner.is_closed.load(Ordering::Relaxed) {
+            return Err(self.closed(&live));
+        }
+        *live = self.inner.open.open()?;
+        match live.commands.unbounded_send(refused.into_inner()) {
+            Ok(()) => Ok(live.clone()),
+            Err(_) => Err(self.closed(&live)),
+        }
     }
 
-    fn closed(&self) -> Error {
-        self.shared.closed.get().cloned().unwrap_or_else(|| {
-            Error::new(ErrorKind::ConnectionClosed, format!("the connection to the MCP server {} is closed", self.name))
+    fn closed(&self, live: &Live) -> Error {
+        live.shared.closed.get().cloned().unwrap_or_else(|| {
+            let message = format!("the connection to the MCP server {} is closed", self.inner.name);
+            Error::new(ErrorKind::ConnectionClosed, message)
         })
     }
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Connection").field("name", &self.name).finish_non_exhaustive()
+        formatter.debug_struct("Connection").field("name", &self.inner.name).finish_non_exhaustive()
     }
+}
+
+/// Starts a client; what carries its messages is still to be started.
+fn start_driver<H: Host>(host: &H, (client, listeners): (ClientOptions, Listeners)) -> (Live, Carrier) {
+    let (commands, receiver) = mpsc::unbounded();
+    let (outbound, outbound_receiver) = mpsc::unbounded();
+    let (deliveries, inbound) = mpsc::channel(DELIVERY_LIMIT);
+    let shared = Arc::new(Shared::default());
+    host.spawn(Driver::new(host.clone(), client, listeners, receiver, outbound, inbound, shared.clone()).run());
+    (Live { commands, shared }, Carrier { outbound: outbound_receiver, deliveries })
 }
 
 /// Cancels an operation whose future is dropped before its end.

@@ -38,8 +38,8 @@ type Done = oneshot::Sender<Result<Reply, Error>>;
 /// Whom the driver tells and asks.
 #[derive(Default)]
 pub(super) struct Listeners {
-    pub(super) observer: Option<Box<dyn Observer>>,
-    pub(super) answerer: Option<Box<dyn Answerer>>,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(super) answerer: Option<Arc<dyn Answerer>>,
 }
 
 /// What handles can still see when the driver is gone.
@@ -52,8 +52,8 @@ pub(super) struct Shared {
 pub(super) struct Driver<H> {
     host: H,
     client: Client,
-    observer: Option<Box<dyn Observer>>,
-    answerer: Option<Box<dyn Answerer>>,
+    observer: Option<Arc<dyn Observer>>,
+    answerer: Option<Arc<dyn Answerer>>,
     asked: BTreeMap<QuestionId, AbortHandle>,
     answering: FuturesUnordered<BoxFuture<'static, Result<Answered, Aborted>>>,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -205,7 +205,7 @@ impl<H: Host> Driver<H> {
     }
 
     fn ask(&mut self, question: QuestionId, method: &str, params: RawJson) {
-        let Some(answerer) = &mut self.answerer else {
+        let Some(answerer) = &self.answerer else {
             let error = RpcError::new(code::METHOD_NOT_FOUND, format!("nobody answers {method}"));
             return self.input(Input::Answer { question, outcome: Err(error) });
         };
@@ -247,7 +247,7 @@ impl<H: Host> Driver<H> {
                 }
                 _ => {}
             }
-            if let Some(observer) = &mut self.observer {
+            if let Some(observer) = &self.observer {
                 observer.observe(&event);
             }
         }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::{AbortHandle, Aborted, abortable};
@@ -7,7 +8,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::{Carrier, Delivery};
 use crate::error::{Error, ErrorKind};
-use crate::host::{BoxFuture, MaybeSend};
+use crate::host::{BoxFuture, MaybeSend, MaybeSync};
 use crate::json::RawJson;
 use crate::mcp::client::Opening;
 use crate::mcp::transport::{Inbound, Outbound, RequestId};
@@ -16,33 +17,33 @@ use crate::mcp::transport::{Inbound, Outbound, RequestId};
 /// answer; `None` for a message that has no answer. Dropping its future tells it that nobody waits.
 ///
 /// It is called in the order of the messages. Implemented by closures that give a future.
-pub trait RequestFunction: MaybeSend + 'static {
+pub trait RequestFunction: MaybeSend + MaybeSync + 'static {
     /// Takes one message.
     ///
     /// # Errors
     ///
     /// Whatever kept it from answering; fails the request.
-    fn request(&mut self, message: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, Error>>;
+    fn request(&self, message: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, Error>>;
 }
 
 impl<F, Answering> RequestFunction for F
 where
-    F: FnMut(RawJson) -> Answering + MaybeSend + 'static,
+    F: Fn(RawJson) -> Answering + MaybeSend + MaybeSync + 'static,
     Answering: Future<Output = Result<Option<RawJson>, Error>> + MaybeSend + 'static,
 {
-    fn request(&mut self, message: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, Error>> {
+    fn request(&self, message: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, Error>> {
         Box::pin(self(message))
     }
 }
 
 /// Carries the messages of one client through a function until the connection is over.
-pub(super) async fn carry(function: impl RequestFunction, carrier: Carrier) {
+pub(super) async fn carry(function: Arc<dyn RequestFunction>, carrier: Carrier) {
     let mut work = Work { function, carrier, running: BTreeMap::new(), answers: FuturesUnordered::new() };
     work.run().await;
 }
 
-struct Work<F> {
-    function: F,
+struct Work {
+    function: Arc<dyn RequestFunction>,
     carrier: Carrier,
     running: BTreeMap<RequestId, AbortHandle>,
     answers: FuturesUnordered<BoxFuture<'static, Result<Answer, Aborted>>>,
@@ -57,7 +58,7 @@ enum Step {
     Answer(Answer),
 }
 
-impl<F: RequestFunction> Work<F> {
+impl Work {
     async fn run(&mut self) {
         let mut deliveries = vec![Delivery::Opened(Opening::default())];
         loop {

@@ -113,6 +113,7 @@ impl Client {
         if matches!(self.phase, Phase::Closed(_)) {
             return;
         }
+        let reason = with_last_words(reason, stderr_tail.as_deref());
         self.end_connecting();
         self.pending.clear();
         self.end_operations(&reason);
@@ -120,4 +121,17 @@ impl Client {
         self.phase = Phase::Closed(reason.clone());
         self.events.push_back(Event::Closed { reason, exit_code, stderr_tail });
     }
+}
+
+/// An error that also tells what the server's process said last, which is usually why it ended.
+fn with_last_words(reason: Error, stderr_tail: Option<&str>) -> Error {
+    /// As much as a person reads; the event has the whole tail.
+    const LINES: usize = 3;
+    let lines: Vec<_> = stderr_tail.unwrap_or_default().lines().rev().take(LINES).collect();
+    if lines.is_empty() {
+        return reason;
+    }
+    let last: Vec<_> = lines.into_iter().rev().collect();
+    let message = format!("{}. It said last: {}", reason.message().trim_end_matches('.'), last.join(" / "));
+    Error::new(reason.kind(), message)
 }
