@@ -58,7 +58,10 @@ pub(crate) async fn run_session(
     let mut exited = false;
     while !session.over {
         tokio::select! {
-            Some(attachment) = attachments.recv() => session.attach(attachment),
+            Some(attachment) = attachments.recv() => {
+                session.attach(attachment);
+                ping.reset_immediately();
+            }
             frame = next_frame(&mut session.client) => match frame {
                 Some(frame) => session.take(frame),
                 None => session.detach(),
@@ -82,7 +85,8 @@ pub(crate) async fn run_session(
             Some(line) = log.recv() => show_server_line(&session.options.server, &line, &mut flood),
             _ = ping.tick(), if session.client.is_some() => session.check_client(),
             () = sleep_until(session.grace_ends), if session.client.is_none() => break,
-            _ = shutdown.changed() => break,
+            // Whoever waits for an answer need not wait for the grace.
+            _ = shutdown.changed() => session.end_with("crablet-shim was stopped"),
         }
     }
     // A client that comes now is told that it is too late.
@@ -308,3 +312,7 @@ const HANDSHAKE_WITHIN: usize = 8;
 
 /// From the start of a process to its first client: finding out what the server speaks takes up to 60 s.
 const FIRST_ATTACH: Duration = Duration::from_secs(90);
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -47,12 +47,12 @@ pub(crate) async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin>(
     // Each direction goes on while the other waits: what a client has seen is told even when it reads slowly.
     let write = async {
         while let Some(frame) = frames.recv().await {
-            if sink.send(Message::Binary(frame.into())).await.is_err() {
+            if !matches!(timeout(SILENCE_LIMIT, sink.send(Message::Binary(frame.into()))).await, Ok(Ok(()))) {
                 return;
             }
         }
         // The session is over, or another socket took this one's place.
-        drop(sink.close().await);
+        drop(timeout(SILENCE_LIMIT, sink.close()).await);
     };
     let read = async {
         while let Ok(Some(frame)) = timeout(SILENCE_LIMIT, next_frame(&mut stream)).await {
@@ -93,7 +93,7 @@ fn unnumbered(kind: FrameKind, payload: Vec<u8>) -> Message {
 /// From the upgrade to the client's first frame; both are on one machine.
 const ATTACH_LIMIT: Duration = Duration::from_secs(10);
 
-/// Without a frame for so long the client counts as gone: it answers a ping every 20 s.
+/// A client that sends no frame for so long, or takes none, counts as gone: it answers a ping every 20 s.
 const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 
 /// Frames between a socket and its session, which takes them at once.

@@ -56,6 +56,8 @@ async fn a_shim_that_is_interrupted_leaves_no_process() {
     let ids = stubborn_ids(&mut client).await;
     shim.end("-INT").await;
     assert_all_gone(ids).await;
+    let Inbound::Closed { reason, .. } = client.next().await else { panic!() };
+    assert_eq!(reason.message(), "crablet-shim was stopped");
 }
 
 #[tokio::test]

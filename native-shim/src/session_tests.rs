@@ -1,0 +1,126 @@
+use crablet::Millis;
+use crablet::mcp::transport::shim::Token;
+use crablet::native::process::ServerCommand;
+
+use super::*;
+use crate::grants::Grant;
+
+/// A session of `cat` with the shim's hand on it.
+struct World {
+    attachments: mpsc::Sender<Attachment>,
+    grants: GrantFile,
+    token: Token,
+    directory: std::path::PathBuf,
+    shutdown: watch::Sender<bool>,
+}
+
+/// A socket as the session sees it.
+struct Socket {
+    frames: mpsc::Receiver<Vec<u8>>,
+    sender: mpsc::Sender<Frame>,
+}
+
+impl World {
+    fn start(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("crablet-session-{name}-{}", std::process::id()));
+        let grants = GrantFile::locate(Some(directory.clone())).unwrap();
+        let token = Token::from_random([1; 9], [2; 32]);
+        let grant =
+            Grant { token: token.clone(), origins: vec![], servers: vec!["echo".into()], granted_at: Millis(1) };
+        grants.add(grant).unwrap();
+        let options = SessionOptions {
+            server: "echo".into(),
+            key_id: token.key_id().into(),
+            resume: "r".into(),
+            grace: Duration::from_secs(60),
+            grants: grants.clone(),
+        };
+        let (attachments, requests) = mpsc::channel(1);
+        let (shutdown, stopped) = watch::channel(false);
+        let process = ServerProcess::start(ServerCommand::new("cat", [""; 0]));
+        tokio::spawn(run_session(options, process, requests, stopped));
+        Self { attachments, grants, token, directory, shutdown }
+    }
+
+    async fn attach(&self, continues: bool, seen: u64) -> Socket {
+        let (outgoing, frames) = mpsc::channel(OUTGOING_QUEUE);
+        let (sender, incoming) = mpsc::channel(4);
+        let attachment = Attachment { continues, seen, era: None, outgoing, incoming };
+        self.attachments.send(attachment).await.unwrap();
+        Socket { frames, sender }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Socket {
+    /// The next frame that is no ping.
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            let frame = Frame::decode(self.frames.recv().await?).unwrap();
+            if frame.kind != FrameKind::Ping {
+                return Some(frame);
+            }
+        }
+    }
+
+    async fn send(&self, number: u64, seen: u64, text: &str) {
+        let frame = Frame { kind: FrameKind::Message, number, seen, payload: text.as_bytes().to_vec() };
+        self.sender.send(frame).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_new_socket_takes_the_place_of_a_dead_one() {
+    let world = World::start("takeover");
+    let mut first = world.attach(false, 0).await;
+    assert_eq!(first.next().await.unwrap().kind, FrameKind::Hello);
+    first.send(1, 0, r#"{"jsonrpc":"2.0","id":1}"#).await;
+    assert_eq!(first.next().await.unwrap().number, 1);
+
+    let mut second = world.attach(true, 0).await;
+    assert_eq!(second.next().await.unwrap().kind, FrameKind::Hello);
+    let again = second.next().await.unwrap();
+    assert_eq!((again.number, again.text().unwrap()), (1, r#"{"jsonrpc":"2.0","id":1}"#));
+    assert_eq!(first.next().await, None, "the session let go of the first socket");
+    // The message that the client sends again is known.
+    second.send(1, 1, r#"{"jsonrpc":"2.0","id":1}"#).await;
+    second.send(2, 1, r#"{"jsonrpc":"2.0","id":2}"#).await;
+    let next = second.next().await.unwrap();
+    assert_eq!((next.number, next.text().unwrap()), (2, r#"{"jsonrpc":"2.0","id":2}"#));
+}
+
+#[tokio::test]
+async fn a_token_that_was_revoked_ends_the_session() {
+    let world = World::start("revoked");
+    let mut socket = world.attach(false, 0).await;
+    assert_eq!(socket.next().await.unwrap().kind, FrameKind::Hello);
+    world.grants.revoke(world.token.key_id()).unwrap();
+    drop(socket);
+    // The file is looked at with every ping, the first of which comes with the hello.
+    let mut socket = world.attach(false, 0).await;
+    loop {
+        match socket.next().await {
+            Some(frame) if frame.kind == FrameKind::Gone => {
+                break assert_eq!(frame.text(), Ok("the token was revoked"));
+            }
+            Some(_) => {}
+            None => panic!("the session ended without a word"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_shim_says_so() {
+    let world = World::start("stopped");
+    let mut socket = world.attach(false, 0).await;
+    assert_eq!(socket.next().await.unwrap().kind, FrameKind::Hello);
+    world.shutdown.send(true).unwrap();
+    let frame = socket.next().await.unwrap();
+    assert_eq!((frame.kind, frame.text()), (FrameKind::Gone, Ok("crablet-shim was stopped")));
+    assert_eq!(socket.next().await, None);
+}
