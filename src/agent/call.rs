@@ -101,6 +101,7 @@ impl Call {
             return Err(InputError::Unexpected);
         };
         let (input, then, tool) = (input.clone(), *then, tool.clone());
+        context.clear_timer(&Purpose::Hook(self.call.call_id.clone()));
         match outcome {
             Ok(changed) => {
                 self.validated = Some(changed.unwrap_or_else(|| input.clone()));
@@ -132,6 +133,19 @@ impl Call {
                 self.finish(context, output, true);
             }
             _ => {}
+        }
+    }
+
+    /// The validator or hook that is asked about the call took longer than it may.
+    pub(super) fn asking_timed_out(&mut self, context: &mut Context<'_>, limit: u64) {
+        let reason = format!("it did not answer within {limit} ms");
+        if matches!(self.stage, Stage::Validating { .. }) {
+            self.refuse(
+                context,
+                format!("The validator of {} failed and it was not run: {reason}", self.call.tool_name),
+            );
+        } else {
+            self.hook_replied(context, Err(reason));
         }
     }
 
@@ -313,6 +327,7 @@ impl Call {
             let effect =
                 Effect::ValidateInput { call_id: self.call.call_id.clone(), tool: tool.clone(), input: input.clone() };
             context.perform(effect);
+            self.limit_the_asking(context);
             self.stage = Stage::Validating { input, then };
         } else {
             self.after_validation(context, tool, input, then);
@@ -394,6 +409,11 @@ impl Call {
             _ => return,
         };
         context.perform(Effect::AskHook { hook, question });
+        self.limit_the_asking(context);
+    }
+
+    /// Sets the time by which the validator or hook must have answered. After a restore it is set already.
+    fn limit_the_asking(&self, context: &mut Context<'_>) {
         let purpose = Purpose::Hook(self.call.call_id.clone());
         if let Some(limit) = context.conversation.agent.policy.hook_timeout
             && context.timers.deadline(&purpose).is_none()

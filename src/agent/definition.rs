@@ -111,8 +111,8 @@ pub struct Policy {
     pub max_concurrent_tools: u32,
     /// The most milliseconds of one run; `None` for no limit, the default.
     pub timeout: Option<u64>,
-    /// The most milliseconds a hook may take; `None` for no limit, the default. One before a tool call that takes longer
-    /// denies it, one after a call makes its result an error, and one before a model call ends the run.
+    /// The most milliseconds a validator or hook may take; `None` for no limit, the default. One before a tool call that
+    /// takes longer denies it, one after a call makes its result an error, and one before a model call ends the run.
     pub hook_timeout: Option<u64>,
     /// The most milliseconds until the first byte of a model's answer. Default 120 000.
     pub first_byte_timeout: u64,

@@ -161,7 +161,7 @@ pub enum InputError {
     /// A prompt while a run is active.
     #[error("a run is already active on this session: wait for it, abort it, or use steer() or followUp()")]
     Busy,
-    /// A steer or follow-up while no run is active.
+    /// A steer or follow-up while no run is active, or one whose end is only being saved.
     #[error("no run is active on this session: start one with a prompt")]
     Idle,
     /// A prompt without content.

@@ -186,6 +186,11 @@ impl Run {
         matches!(self.phase, Phase::Tools { suspension: Suspension::Announced, .. })
     }
 
+    /// Whether nothing but the saving is left of the run, so that nothing can be added to it.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Ending { .. })
+    }
+
     pub(super) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
@@ -271,7 +276,7 @@ impl Run {
                 if let Ok((batch, mut context)) = self.tools(conversation, now)
                     && let Ok(call) = batch.call(&call_id)
                 {
-                    call.hook_replied(&mut context, Err(format!("it did not answer within {limit} ms")));
+                    call.asking_timed_out(&mut context, limit);
                 }
             }
         }

@@ -205,7 +205,7 @@ impl Session {
 }
 
 fn queue(run: Option<&Run>, queue: &mut VecDeque<Vec<Content>>, content: Vec<Content>) -> Result<(), InputError> {
-    if run.is_none() {
+    if run.is_none_or(Run::is_ending) {
         return Err(InputError::Idle);
     }
     refuse_empty(&content)?;

@@ -15,7 +15,7 @@ pub(super) enum Purpose {
     Retry,
     /// A tool has taken too long.
     Tool(CallId),
-    /// A hook has taken too long to answer about this call.
+    /// A validator or hook has taken too long to answer about this call.
     Hook(CallId),
     /// A hook has taken too long to answer about this step.
     StepHook,

@@ -35,6 +35,22 @@ fn the_next_prompt_goes_on_from_the_history() {
 }
 
 #[test]
+fn a_long_history_is_shared_and_not_copied() {
+    let mut host = Harness::new(agent(vec![]));
+    for _ in 0..1_000 {
+        host.give(Input::Prompt(text("again")));
+        host.answer("yes");
+        host.forget();
+    }
+    host.give(Input::Prompt(text("and now?")));
+    let (_, request) = host.model_call();
+    assert_eq!(request.messages.len(), 2_001);
+    let shared =
+        request.messages.iter().zip(host.session.history()).all(|(sent, kept)| std::sync::Arc::ptr_eq(sent, kept));
+    assert!(shared);
+}
+
+#[test]
 fn tools_run_side_by_side_and_their_results_are_kept_in_call_order() {
     let mut host = Harness::prompted(agent(vec![tool("a"), tool("b")]));
     host.answer_calls(&[("1", "a", "{}"), ("2", "b", "{}")]);

@@ -1,6 +1,6 @@
 //! With a store: nothing goes on before what it rests on is safe.
 
-use crablet::agent::{Agent, EndReason, Input, Status, ToolDefinition, ToolOutput};
+use crablet::agent::{Agent, EndReason, Input, InputError, Status, ToolDefinition, ToolOutput};
 use crablet::model::StopReason;
 use crablet::{Error, ErrorKind};
 
@@ -26,6 +26,18 @@ fn the_prompt_is_saved_before_the_model_reads_it() {
     host.save();
     host.run_end();
     assert_eq!(host.status(), Status::Idle);
+}
+
+#[test]
+fn nothing_can_be_added_to_a_run_whose_end_is_being_saved() {
+    let mut host = Harness::prompted(stored(vec![]));
+    host.save();
+    host.answer("hi");
+    assert_eq!(host.try_give(Input::Steer(text("wait"))), Err(InputError::Idle));
+    assert_eq!(host.try_give(Input::FollowUp(text("then"))), Err(InputError::Idle));
+    assert_eq!(host.try_give(Input::Prompt(text("next"))), Err(InputError::Busy));
+    host.save();
+    host.give(Input::Prompt(text("next")));
 }
 
 #[test]

@@ -115,6 +115,18 @@ fn a_hook_that_denies_fails_or_takes_too_long_lets_nothing_through() {
 }
 
 #[test]
+fn a_validator_that_takes_too_long_lets_nothing_through() {
+    let checked = ToolDefinition { has_validator: true, ..tool("checked") };
+    let mut agent = agent(vec![checked]);
+    agent.policy.hook_timeout = Some(1_000);
+    let mut host = Harness::prompted(agent);
+    host.answer_calls(&[("1", "checked", "{}")]);
+    host.pass(1_000);
+    assert!(host.handed_out().is_empty());
+    assert!(result_text(&host, "1").contains("1000 ms"));
+}
+
+#[test]
 fn a_hook_may_change_a_result_and_its_failure_makes_it_an_error() {
     let mut host = Harness::prompted(with_hooks(false, true, vec![tool("a"), tool("b")]));
     host.answer_calls(&[("1", "a", "{}"), ("2", "b", "{}")]);
