@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What every script of this folder starts with: `source "$(dirname "$0")/env.sh"`. Sets the folders, the tool versions
 # and a PATH on which the pinned tools come first.
 set -euo pipefail

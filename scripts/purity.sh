@@ -50,7 +50,7 @@ check_source() {
     found=$(without_tests "$file" | grep -E "$impure" || true)
     if [ -n "$found" ]; then
       echo "$file is part of the core, which has no clock, I/O, randomness, locks or futures:"
-      echo "$found" | sed 's/^/  line /'
+      echo "  line ${found//$'\n'/$'\n'  line }"
       failures=$((failures + 1))
     fi
   done < <(core_files)
