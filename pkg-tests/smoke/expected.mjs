@@ -8,4 +8,5 @@ export const expectedAnswer =
   'tool-call get_weather {"city":"Oslo"}; answer quotes the forecast: true; streamed as given: true';
 
 /** What `echoThroughMcp` of mcp.mjs resolves to. */
-export const expectedEcho = "tools: more than five; called: echo; answer quotes the echo: true";
+export const expectedEcho =
+  "has echo: true; says: Echo: by hand; failed: false; agent called: echo; answer quotes the echo: true";

@@ -53,7 +53,7 @@ async function checkShim(project, snippets, model) {
   const home = join(folder, "home");
   const shell = {
     cwd: folder,
-    env: { HOME: home, XDG_STATE_HOME: home, PATH: `${join(repository, "target/debug")}:${process.env.PATH}` },
+    env: { HOME: home, CRABLET_STATE_DIR: home, PATH: `${join(repository, "target/debug")}:${process.env.PATH}` },
   };
   const output = await run("sh", ["-c", grant.replace("http://localhost:5173", page.url)], shell);
   const token = /^\S+\.\S+$/m.exec(output)?.[0];

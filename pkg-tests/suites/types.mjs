@@ -1,31 +1,52 @@
-// The declarations, as users with strict settings compile them.
-import { join } from "node:path";
+// The declarations, as users with strict settings compile them: a fixture, and every TypeScript block of the guides.
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { run } from "../lib/process.mjs";
+import { repository } from "../lib/project.mjs";
 
-const STRICT = [
-  "--noEmit",
-  "--strict",
-  "--noUncheckedIndexedAccess",
-  "--exactOptionalPropertyTypes",
-  "--verbatimModuleSyntax",
-  "--isolatedModules",
-  "--target",
-  "es2024",
-  "--lib",
-  "es2024,esnext.disposable,dom,dom.iterable,dom.asynciterable",
-  "--types",
-  "",
-];
+const COMPILER_OPTIONS = {
+  noEmit: true,
+  strict: true,
+  noUncheckedIndexedAccess: true,
+  exactOptionalPropertyTypes: true,
+  verbatimModuleSyntax: true,
+  isolatedModules: true,
+  target: "es2024",
+  lib: ["es2024", "esnext.disposable", "dom", "dom.iterable", "dom.asynciterable"],
+  types: [],
+};
+
 const RESOLUTIONS = [
-  ["--module", "preserve", "--moduleResolution", "bundler"],
-  ["--module", "nodenext", "--moduleResolution", "nodenext"],
+  { module: "preserve", moduleResolution: "bundler" },
+  { module: "nodenext", moduleResolution: "nodenext" },
 ];
 
 export default async function types(project) {
+  const folder = join(project.folder, "types");
+  await mkdir(folder);
+  await writeFile(join(folder, "usage.ts"), await readFile(join(project.tests, "fixtures/types/usage.ts"), "utf8"));
+  const blocks = await guideBlocks();
+  for (const { name, code } of blocks) await writeFile(join(folder, name), code);
+
+  const compiler = join(project.folder, "node_modules/typescript/bin/tsc");
   for (const resolution of RESOLUTIONS) {
-    const file = join(project.tests, "fixtures/types/usage.ts");
-    const compiler = join(project.folder, "node_modules/typescript/bin/tsc");
-    await run(process.execPath, [compiler, ...STRICT, ...resolution, file], { cwd: project.folder });
+    const config = { compilerOptions: { ...COMPILER_OPTIONS, ...resolution }, include: ["*.ts"] };
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
+    await run(process.execPath, [compiler, "--project", folder], { cwd: project.folder });
   }
-  return `${RESOLUTIONS.length} module resolutions`;
+  return `the fixture and ${blocks.length} blocks of the guides under ${RESOLUTIONS.length} module resolutions`;
+}
+
+/** Each block is a module of its own. */
+async function guideBlocks() {
+  const blocks = [];
+  for (const file of await readdir(join(repository, "docs"))) {
+    if (!file.endsWith(".md")) continue;
+    const text = await readFile(join(repository, "docs", file), "utf8");
+    for (const [index, [, code]] of [...text.matchAll(/^```ts\n(.*?)^```$/gms)].entries()) {
+      blocks.push({ name: `${basename(file, ".md")}-${index + 1}.ts`, code });
+    }
+  }
+  if (blocks.length === 0) throw new Error("the guides have no TypeScript blocks");
+  return blocks;
 }
