@@ -9,4 +9,4 @@ export const expectedAnswer =
 
 /** What `echoThroughMcp` of mcp.mjs resolves to. */
 export const expectedEcho =
-  "has echo: true; says: Echo: by hand; failed: false; agent called: echo; answer quotes the echo: true";
+  "has echo: true; says: Echo: by hand; failed: false; agent called: everything__echo; answer quotes the echo: true";

@@ -28,12 +28,12 @@ async function echoByAgent(modelUrl, mcpUrl) {
   const called = [];
   let text = "";
   try {
-    for await (const event of agent.stream('echo the message "crablet says hello"')) {
+    for await (const event of agent.stream('everything echo "hello from crablet"')) {
       if (event.type === "tool-call") called.push(event.toolName);
       if (event.type === "text-delta") text += event.delta;
     }
   } finally {
     await agent.close();
   }
-  return `agent called: ${called.join(", ")}; answer quotes the echo: ${text.includes("Echo: crablet says hello")}`;
+  return `agent called: ${called.join(", ")}; answer quotes the echo: ${text.includes("Echo: hello from crablet")}`;
 }

@@ -3,40 +3,59 @@ import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startModelServer } from "../../www/demo/model-server.mjs";
 import { withPage } from "../lib/browser.mjs";
+import { startOllamaStandIn } from "../lib/ollama.mjs";
 import { freePort, run, startServer } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
 import { serveFolder } from "../lib/servers.mjs";
 import { readSnippets } from "../lib/snippets.mjs";
 
-const OLLAMA = /^http:\/\/localhost:11434\/v1/;
+const OLLAMA = "http://localhost:11434";
 
 export default async function readme(project) {
   const snippets = await readSnippets(join(repository, "README.md"));
   const model = await startModelServer({ delay: 0 });
+  const ollama = await startOllamaStandIn(model.url);
   try {
-    await checkAgent(project, snippets, model);
-    await checkShim(project, snippets, model);
+    await checkAgent(project, snippets, ollama);
+    await checkRust(snippets, ollama);
+    await checkShim(project, snippets, ollama);
   } finally {
+    await ollama.stop();
     await model.close();
   }
   return `${snippets.size} blocks`;
 }
 
-async function checkAgent(project, snippets, model) {
+async function checkAgent(project, snippets, ollama) {
   await writeFile(join(project.folder, "agent.mjs"), snippets.get("agent.mjs"));
   const redirect = join(project.tests, "fixtures/readme/redirect.mjs");
   const output = await run(process.execPath, ["--import", redirect, "agent.mjs"], {
     cwd: project.folder,
-    env: { DEMO_MODEL_URL: model.url },
+    env: { OLLAMA_STAND_IN: ollama.url },
     timeout: 30_000,
   });
-  const spoken = output.replaceAll("\n", "");
-  if (!spoken.includes("Oslo: 12 °C, light rain"))
-    throw new Error(`agent.mjs did not answer from its tool:\n${output}`);
+  expectForecast("agent.mjs", output.replaceAll("\n", ""));
+}
+
+/** Cargo builds examples of the repository only, so the snippet is one of them, and has to be the same text. */
+async function checkRust(snippets, ollama) {
+  const example = await readFile(join(repository, "examples/weather.rs"), "utf8");
+  if (!example.endsWith(`\n\n${snippets.get("weather.rs")}`))
+    throw new Error("the README's Rust is not examples/weather.rs");
+  const output = await run("cargo", ["run", "--quiet", "--example", "weather"], {
+    cwd: repository,
+    env: { http_proxy: ollama.url, no_proxy: "" },
+    timeout: 600_000,
+  });
+  expectForecast("weather.rs", output);
+}
+
+function expectForecast(name, output) {
+  if (!output.includes("Oslo: 12 °C, light rain")) throw new Error(`${name} did not answer from its tool:\n${output}`);
 }
 
 /** The shim's commands in a folder with the README's configuration, and its page in a browser. */
-async function checkShim(project, snippets, model) {
+async function checkShim(project, snippets, ollama) {
   await run("cargo", ["build", "--quiet", "-p", "crablet-shim"], { cwd: repository, timeout: 600_000 });
   const folder = join(project.folder, "shim");
   await mkdir(join(folder, "home"), { recursive: true });
@@ -63,7 +82,7 @@ async function checkShim(project, snippets, model) {
     ready: new RegExp(`:${port}`),
   });
   try {
-    const answer = await openPage(page.url, { token, modelUrl: model.url });
+    const answer = await openPage(page.url, { token, modelUrl: ollama.url });
     if (!answer.includes("the tea is at four"))
       throw new Error(`page.mjs did not answer from the file:\n${answer}\n${shim.output()}`);
   } finally {
@@ -91,7 +110,7 @@ async function openPage(url, { token, modelUrl }) {
     await page.addInitScript((given) => {
       sessionStorage.shimToken = given;
     }, token);
-    await page.route(OLLAMA, async (route) => {
+    await page.route(`${OLLAMA}/**`, async (route) => {
       const response = await route.fetch({ url: route.request().url().replace(OLLAMA, modelUrl) });
       await route.fulfill({ response });
     });

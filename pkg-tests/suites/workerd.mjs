@@ -1,5 +1,5 @@
 // The package as an edge worker loads it: the entry of the `workerd` condition, with the wasm as a module of its own.
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, readdir, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { startModelServer } from "../../www/demo/model-server.mjs";
@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url);
 
 export default async function workerd(project) {
   const folder = join(project.tests, "fixtures/workerd");
-  const modules = await workerModules(project, folder);
+  const modules = await layModules(project, folder);
   await writeFile(join(folder, "config.capnp"), config(modules));
 
   const model = await startModelServer({ delay: 0 });
@@ -32,26 +32,32 @@ export default async function workerd(project) {
   return "a tool call and a streamed answer inside a request handler";
 }
 
-/** Maps module names, as imports name them, to files. workerd resolves no packages, so each file is named. */
-async function workerModules(project, folder) {
+/**
+ * Lays all modules into one folder, since the configuration embeds files by relative paths. workerd resolves no packages,
+ * so each module is listed under the name that imports use.
+ */
+async function layModules(project, folder) {
   const installed = join(project.folder, "node_modules/crablet");
   const { exports } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
   const entry = exports["."].workerd.replace("./", "");
-  const modules = [
-    ["worker.mjs", join(folder, "worker.mjs")],
-    ["ask.mjs", join(project.tests, "smoke/ask.mjs")],
-    ["expected.mjs", join(project.tests, "smoke/expected.mjs")],
-    ["crablet", join(installed, entry)],
-  ];
-  for (const file of await readdir(installed)) {
-    if (file !== entry && /\.(?:js|wasm)$/.test(file)) modules.push([file, join(installed, file)]);
+  const modules = ["worker.mjs"];
+  for (const name of ["ask.mjs", "expected.mjs"]) {
+    await copyFile(join(project.tests, "smoke", name), join(folder, name));
+    modules.push(name);
+  }
+  await copyFile(join(installed, entry), join(folder, "crablet"));
+  modules.push("crablet");
+  for (const name of await readdir(installed)) {
+    if (!/\.(?:js|wasm)$/.test(name) || /^index/.test(name)) continue;
+    await copyFile(join(installed, name), join(folder, name));
+    modules.push(name);
   }
   return modules;
 }
 
 function config(modules) {
   const list = modules.map(
-    ([name, file]) => `(name = "${name}", ${file.endsWith(".wasm") ? "wasm" : "esModule"} = embed "${file}")`,
+    (name) => `(name = "${name}", ${name.endsWith(".wasm") ? "wasm" : "esModule"} = embed "${name}")`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (

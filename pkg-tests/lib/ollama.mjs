@@ -1,0 +1,37 @@
+// Stands in for the local Ollama that README snippets name: hands their requests to the demo model, under its own name.
+import { createServer } from "node:http";
+
+/**
+ * @param {string} modelUrl the base URL of the demo model
+ * @returns {Promise<{ url: string, stop: () => Promise<void> }>} `url` also works as an HTTP proxy
+ */
+export async function startOllamaStandIn(modelUrl) {
+  const server = createServer(async (request, response) => {
+    try {
+      const chunks = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const answer = await fetch(`${modelUrl}/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ ...JSON.parse(Buffer.concat(chunks).toString("utf8")), model: "scripted-demo" }),
+      });
+      response.writeHead(answer.status, {
+        "content-type": answer.headers.get("content-type"),
+        "access-control-allow-origin": "*",
+      });
+      for await (const chunk of answer.body) response.write(chunk);
+      response.end();
+    } catch (error) {
+      response.writeHead(502).end(String(error));
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
