@@ -9,8 +9,15 @@ source "$(dirname "$0")/env.sh"
 # tier | name | needs, as for setup.sh | command
 suites() {
   cat <<'SUITES'
-test    | rust       | rust                | cargo test --workspace
-test    | purity     | rust                | scripts/purity.sh
+test    | rust       | rust node                                                    | cargo test --workspace
+test    | purity     | rust                                                         | scripts/purity.sh
+test    | package    | rust wasm npm:src/js                                         | node scripts/package.mjs
+test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                     | node pkg-tests/run.mjs manifest types node readme workerd bundler
+test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium           | node www/demo/demo-check.mjs
+test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
+further | lint       | rust wasm deny hack npm:.                                    | scripts/lint.sh
+further | live       | npm:pkg-tests chromium                                       | node pkg-tests/run.mjs live
+further | size       | npm:src/js                                                   | node scripts/size.mjs
 SUITES
 }
 
