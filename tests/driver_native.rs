@@ -1,5 +1,5 @@
 //! Runs on tokio: spawned as a task, inside a web handler, and many at once.
-#![cfg(feature = "native")]
+#![cfg(all(feature = "native", feature = "openai-chat"))]
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::net::SocketAddr;

@@ -1,4 +1,8 @@
 //! The async edge: the trait that a platform implements, and the drivers over it.
+#![cfg_attr(
+    target_arch = "wasm32",
+    allow(clippy::arc_with_non_send_sync, reason = "what is shared is Send natively, and on wasm there is one thread")
+)]
 
 mod cancel;
 mod checkpoints;

@@ -1,4 +1,8 @@
 //! Models: messages, requests and events in one form, and the wire protocols that turn them into bytes and back.
+#![cfg_attr(
+    not(feature = "models"),
+    allow(dead_code, reason = "what the wire protocols share is used by those that are compiled in")
+)]
 
 #[cfg(feature = "wires")]
 mod answer;
@@ -14,7 +18,6 @@ mod failure;
 mod http;
 mod message;
 mod message_json;
-#[cfg(feature = "wires")]
 mod names;
 #[cfg(feature = "openai-chat")]
 pub mod openai_chat;

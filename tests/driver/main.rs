@@ -1,5 +1,5 @@
 //! Whole runs over a scripted host in virtual time: what a caller of [`Runner`](crablet::host::Runner) sees.
-#![cfg(feature = "host")]
+#![cfg(all(feature = "host", feature = "openai-chat"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
 #[path = "../support/mod.rs"]
