@@ -5,7 +5,8 @@ import { useRef } from "preact/hooks";
 import { ToolResult } from "../chat/tool-result";
 import { infoOf } from "../ui/error-words";
 import { serverOf, type ServerSettings } from "./server-settings";
-import { callTool, sampleInput } from "./server-tools";
+import { sampleInput } from "./sample-input";
+import { callTool } from "./server-tools";
 
 type Outcome = { readonly result: McpResult } | { readonly error: ErrorInfo } | "running" | undefined;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sampleInput } from "./server-tools";
+import { sampleInput } from "./sample-input";
 
 test("a tool is tried with its required members, each of its type", () => {
   const schema = {
