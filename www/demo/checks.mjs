@@ -184,7 +184,7 @@ async function httpServer({ check, playground }) {
     await check("an MCP server over Streamable HTTP can be added, and its tools called", async () => {
       await page.getByRole("button", { name: "Add", exact: true }).click();
       await page.getByLabel("Name", { exact: true }).fill("everything");
-      await page.getByLabel("Address").fill(everything.url);
+      await page.getByRole("textbox", { name: "Address" }).fill(everything.url);
       await page.getByRole("button", { name: "Connect", exact: true }).click();
       await page.locator('.server[data-server="everything"][data-state="ready"]').waitFor();
       const word = random();

@@ -2,6 +2,9 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 
+/** The longest that anything is waited for that no model call with retries stands before, in milliseconds. */
+const ACTION_LIMIT = 15_000;
+
 export class Playground {
   /** What the page did that it must not: script errors, and things its content security policy forbade. */
   faults = [];
@@ -10,6 +13,7 @@ export class Playground {
     const playground = new Playground();
     const page = browser.pages()[0] ?? (await browser.newPage());
     playground.page = page;
+    page.setDefaultTimeout(ACTION_LIMIT);
     page.on("pageerror", (error) => playground.faults.push(`page error: ${error.message}`));
     page.on("console", (message) => {
       const text = message.text();

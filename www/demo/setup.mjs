@@ -72,17 +72,17 @@ async function buildPage(say) {
 
 async function buildShim(say) {
   say("building crablet-shim (some minutes the first time)");
-  const output = await run(
-    "cargo",
-    ["build", "--quiet", "--package", "crablet-shim", "--message-format", "json-render-diagnostics"],
-    rootFolder,
-    "pipe",
-  );
-  for (const line of output.split("\n")) {
-    const message = line.startsWith("{") ? JSON.parse(line) : undefined;
-    if (message?.executable && message.target?.name === "crablet-shim") return message.executable;
-  }
-  throw new Error("cargo built no binary of the name crablet-shim");
+  const parameters = ["build", "--quiet", "--package", "crablet-shim", "--message-format", "json"];
+  const { code, output } = await capture("cargo", parameters, rootFolder);
+  const messages = output
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
+  const built = messages.find((message) => message.executable && message.target?.name === "crablet-shim");
+  if (code === 0 && built) return built.executable;
+  // Warnings are for those who work on the shim; errors are for everybody.
+  for (const { message } of messages) if (message?.level === "error") console.error(message.rendered);
+  throw new Error(`cargo ${parameters.join(" ")} failed with exit code ${code}`);
 }
 
 function viteCommand() {
@@ -113,16 +113,23 @@ async function newestTime(path) {
   return Math.max(0, ...(await Promise.all(names.map((name) => newestTime(join(path, name))))));
 }
 
-function run(command, parameters, folder, output = "inherit") {
+async function run(command, parameters, folder) {
+  const code = await exitCode(spawn(command, parameters, { cwd: folder, stdio: ["ignore", "inherit", "inherit"] }));
+  if (code !== 0) throw new Error(`${[command, ...parameters].join(" ")} failed with exit code ${code}`);
+}
+
+async function capture(command, parameters, folder) {
+  const child = spawn(command, parameters, { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (piece) => {
+    output += piece;
+  });
+  return { code: await exitCode(child), output };
+}
+
+function exitCode(child) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, parameters, { cwd: folder, stdio: ["ignore", output, "inherit"] });
-    let text = "";
-    child.stdout?.setEncoding("utf8").on("data", (piece) => (text += piece));
-    child.on("error", (error) => reject(new Error(`${command} could not be started: ${error.message}`)));
-    child.on("close", (code) =>
-      code === 0
-        ? resolve(text)
-        : reject(new Error(`${[command, ...parameters].join(" ")} failed with exit code ${code}`)),
-    );
+    child.on("error", (error) => reject(new Error(`${child.spawnfile} could not be started: ${error.message}`)));
+    child.on("close", resolve);
   });
 }

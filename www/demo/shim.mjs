@@ -25,7 +25,7 @@ const guard = join(dirname(fileURLToPath(import.meta.url)), "guard.mjs");
 export async function startShim({ binary, folder, origin, name, server, log, onExit }) {
   const config = join(folder, "servers.json");
   await writeFile(config, JSON.stringify({ mcpServers: { [name]: server } }, undefined, 2));
-  const environment = { ...process.env, XDG_STATE_HOME: join(folder, "state") };
+  const environment = { ...process.env, CRABLET_STATE_DIR: join(folder, "state") };
   const { stdout } = await promisify(execFile)(binary, ["grant", "--origin", origin, "--server", name], {
     env: environment,
   });
