@@ -22,7 +22,7 @@ async function tools({ check, demo, playground, screenshotFolder }) {
   const { page } = playground;
   await check("the page connects to the MCP server through the shim and lists its tools", async () => {
     await page.locator('.server[data-server="files"][data-state="ready"]').waitFor();
-    const count = Number.parseInt(await playground.server("files").locator(".tools summary").textContent(), 10);
+    const count = Number.parseInt(await playground.server("files").locator(".tools > summary").textContent(), 10);
     assert.ok(count >= 10, `${count} tools`);
   });
   await page.screenshot({ path: join(screenshotFolder, "welcome-1280.png") });
@@ -86,7 +86,7 @@ async function streaming({ check, demo, playground }) {
   await check("abort in the middle of a stream ends it at once, and the model's server sees the close", async () => {
     const from = demo.lines.length;
     await playground.send("Count to 2000");
-    await page.locator(".markdown", { hasText: "20, 21" }).last().waitFor();
+    await playground.sees("20, 21");
     await page.getByRole("button", { name: "Stop" }).click();
     const answer = await playground.answered();
     assert.ok(answer.includes("20, 21") && !answer.includes("1999"), "what had come stays, the rest does not come");
@@ -98,7 +98,7 @@ async function streaming({ check, demo, playground }) {
   await check("a message sent while the agent works steers it", async () => {
     const file = await surprise(demo);
     await playground.send("Count to 300");
-    await page.locator(".markdown", { hasText: "20, 21" }).last().waitFor();
+    await playground.sees("20, 21");
     const answer = await playground.ask(`Read ${file.name}`);
     assert.ok(answer.includes(file.content), answer);
   });
@@ -108,7 +108,7 @@ async function followUps({ check, playground }) {
   const { page } = playground;
   await check("a message can wait until the agent is done", async () => {
     await playground.send("Count to 200");
-    await page.locator(".markdown", { hasText: "20, 21" }).last().waitFor();
+    await playground.sees("20, 21");
     await page.locator("#prompt").fill("Count to 7");
     await page.getByRole("button", { name: "Send when the agent is done" }).click();
     const answer = await playground.answered();
@@ -217,18 +217,21 @@ async function httpServer({ check, playground }) {
     await check("a person can be asked before each tool call, and allow or deny it", async () => {
       const ask = page.getByLabel("Ask me before each tool call");
       await ask.check();
-      const word = random();
-      await playground.send(`Echo "${word}" please`);
-      await page.getByRole("button", { name: "Deny" }).click();
-      assert.doesNotMatch(await playground.answered(), new RegExp(`Echo: ${word}`));
-      assert.deepEqual(
-        (await playground.toolCards()).map((card) => card.status),
-        ["error"],
-      );
-      await playground.send(`Echo "${word}" again`);
-      await page.getByRole("button", { name: "Allow" }).click();
-      assert.match(await playground.answered(), new RegExp(`Echo: ${word}`));
-      await ask.uncheck();
+      try {
+        const word = random();
+        await playground.send(`Echo "${word}" please`);
+        await page.getByRole("button", { name: "Deny" }).click();
+        assert.doesNotMatch(await playground.answered(), new RegExp(`Echo: ${word}`));
+        assert.deepEqual(
+          (await playground.toolCards()).map((card) => card.status),
+          ["error"],
+        );
+        await playground.send(`Echo "${word}" again`);
+        await page.getByRole("button", { name: "Allow" }).click();
+        assert.match(await playground.answered(), new RegExp(`Echo: ${word}`));
+      } finally {
+        await ask.uncheck();
+      }
     });
 
     await check("abort in the middle of a tool ends it at once, and the next prompt works", async () => {

@@ -91,7 +91,7 @@ async function complete(request, response, state) {
       response,
       404,
       "model_not_found",
-      `The model \`${mode}\` does not exist. This demo server has: ${Object.keys(MODELS).join(", ")}.`,
+      `The model \`${mode}\` does not exist; GET /v1/models lists those that do.`,
     );
   }
   if (refuse(mode, response, state)) return;

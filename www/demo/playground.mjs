@@ -49,6 +49,11 @@ export class Playground {
     await this.page.locator(".user-message", { hasText: prompt }).last().waitFor();
   }
 
+  /** Waits until the answer to the last prompt holds this text. */
+  async sees(text) {
+    await this.#afterLastPrompt().filter({ hasText: text }).first().waitFor();
+  }
+
   /** Waits until nothing runs any more, and gives the text that answers the last prompt. */
   async answered() {
     await this.page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached", timeout: 50_000 });

@@ -84,7 +84,8 @@ function planCall(prompt, tools) {
 
 /** How well a tool fits the wanted meanings: words of its name weigh most, words of its description decide between equals. */
 function scoreOf(tool, wanted) {
-  const name = new Set(nameMeanings(tool.name));
+  // What stands before two underscores names the server, not the tool.
+  const name = new Set(nameMeanings(tool.name.slice(tool.name.lastIndexOf("__") + 1)));
   const description = new Set(meanings(tool.description ?? ""));
   let score = 0;
   for (const word of name) {

@@ -50,7 +50,7 @@ const tools = [
     parameters: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] },
   },
   {
-    name: "echo",
+    name: "everything__echo",
     description: "Echoes back the input",
     parameters: { type: "object", properties: { message: { type: "string" } }, required: ["message"] },
   },
@@ -86,7 +86,7 @@ const cases = [
   ["Please list the folder notes/", [["list_directory", { path: "notes/" }]]],
   ['write "one, two and three" to out.txt', [["write_file", { path: "out.txt", content: "one, two and three" }]]],
   ["add 2 and 3.5", [["get-sum", { a: 2, b: 3.5 }]]],
-  ["echo hello world", [["echo", { message: "hello world" }]]],
+  ["echo hello world", [["everything__echo", { message: "hello world" }]]],
   ['search the folder for "*.md"', [["search_files", { path: ".", pattern: "*.md" }]]],
   ["Which allowed directories are there?", [["list_allowed_directories", {}]]],
   ["What files are there?", [["list_directory", { path: "." }]]],
