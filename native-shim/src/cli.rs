@@ -16,6 +16,7 @@ use crate::grants::{Grant, GrantError, GrantFile};
 use crate::listener::{Shim, bind};
 use crate::log::note;
 use crate::origin::{NotAnOrigin, Origin};
+use crate::reload::follow_config;
 use crate::sessions::Sessions;
 
 /// The first argument of a guardian. Not a command for people, and so not in the help.
@@ -132,14 +133,15 @@ async fn serve(arguments: Serve, grants: GrantFile) -> Result<(), CommandError> 
     let failed = |error| CommandError::Port { port: arguments.port, error };
     let listener = bind(arguments.port).await.map_err(failed)?;
     let port = listener.local_addr()?.port();
-    let names = config.servers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let sessions = Sessions::new(&config, guardian, Duration::from_secs(arguments.grace), grants.clone());
+    let names = config.names();
+    let sessions = Sessions::new(guardian, Duration::from_secs(arguments.grace), grants.clone());
     let origins = (!origins.is_empty()).then_some(origins);
     let shim = Arc::new(Shim::new(config, port, origins, grants, sessions));
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
     tokio::select! {
         () = Arc::clone(&shim).serve(listener) => {}
+        () = follow_config(&shim, &arguments.config) => {}
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }

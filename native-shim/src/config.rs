@@ -55,6 +55,14 @@ impl Config {
             .map_err(|problems| ConfigError { file: file.to_owned(), problems })
     }
 
+    /// The names of the servers, for a line of text.
+    pub(crate) fn names(&self) -> String {
+        if self.servers.is_empty() {
+            return "nothing".to_owned();
+        }
+        self.servers.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+
     /// Reads the text of a file that lies in this directory.
     fn parse(text: &str, directory: &Path) -> Result<Self, Vec<Problem>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crablet::Millis;
@@ -31,7 +31,8 @@ use crate::socket::serve_socket;
 /// Everything that the connections share.
 #[derive(Debug)]
 pub(crate) struct Shim {
-    pub(crate) config: Config,
+    /// Replaced as a whole when the file changes.
+    config: RwLock<Arc<Config>>,
     pub(crate) port: u16,
     /// The origins of this run; `None` for every origin that a token names.
     pub(crate) origins: Option<Vec<Origin>>,
@@ -54,7 +55,24 @@ impl Shim {
         grants: GrantFile,
         sessions: Sessions,
     ) -> Self {
-        Self { config, port, origins, grants, sessions, used: Mutex::default(), refusals: Mutex::new(Flood::new()) }
+        Self {
+            config: RwLock::new(Arc::new(config)),
+            port,
+            origins,
+            grants,
+            sessions,
+            used: Mutex::default(),
+            refusals: Mutex::new(Flood::new()),
+        }
+    }
+
+    /// The servers that are offered from now on. Processes that run are not touched.
+    pub(crate) fn replace_config(&self, config: Config) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes connections for ever.
@@ -97,17 +115,18 @@ impl Shim {
         peer: SocketAddr,
         permit: Arc<OwnedSemaphorePermit>,
     ) -> Response<Empty<Bytes>> {
-        match self.check(&request) {
+        let config = self.config();
+        match self.check(&request, &config) {
             Ok(admission) => {
                 let response = accept(&admission.websocket_key);
                 tokio::spawn(async move {
                     let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-                    let config = WebSocketConfig::default()
+                    let limits = WebSocketConfig::default()
                         .max_message_size(Some(MAX_FRAME_BYTES))
                         .max_frame_size(Some(MAX_FRAME_BYTES));
                     let socket =
-                        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-                    if let Some(server) = self.config.servers.get(&admission.server) {
+                        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(limits)).await;
+                    if let Some(server) = config.servers.get(&admission.server) {
                         serve_socket(socket, admission, server, &self.sessions).await;
                     }
                     drop(permit);
@@ -127,14 +146,14 @@ impl Shim {
         }
     }
 
-    fn check(&self, request: &Request<Incoming>) -> Result<Admission, Refusal> {
+    fn check(&self, request: &Request<Incoming>, config: &Config) -> Result<Admission, Refusal> {
         let grants = self.grants.read().map_err(|error| Refusal {
             status: StatusCode::FORBIDDEN,
             reason: format!("nobody can come in: {error}"),
         })?;
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let gate = Gate {
-            config: &self.config,
+            config,
             port: self.port,
             origins: self.origins.as_deref(),
             grants: &grants,

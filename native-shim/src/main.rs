@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `servers.json` is the usual `{ "mcpServers": { "<name>": { "command", "args", "env", "cwd", "disabled" } } }`, with
-//! `origins` beside them to narrow a server to some of the origins that tokens name. Commands, arguments, environment
+//! `origins` beside them to narrow a server to some of the origins that tokens name. A change of the file counts for
+//! connections made after it. Commands, arguments, environment
 //! and directories come from this file only: a client names a server and nothing else.
 //!
 //! `serve` listens on 127.0.0.1 alone and checks each request in this order, before anything is started: the peer is on
@@ -32,6 +33,7 @@ mod grants;
 mod listener;
 mod log;
 mod origin;
+mod reload;
 mod session;
 mod sessions;
 mod socket;

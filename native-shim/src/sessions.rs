@@ -9,7 +9,7 @@ use crablet::native::process::{GuardianCommand, ServerCommand, ServerProcess};
 use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
-use crate::config::{Config, Server};
+use crate::config::Server;
 use crate::era::{Unsure, find_era};
 use crate::grants::GrantFile;
 use crate::session::{Attachment, SessionOptions, run_session};
@@ -20,11 +20,18 @@ pub(crate) struct Sessions {
     open: Arc<Mutex<HashMap<Key, mpsc::Sender<Attachment>>>>,
     /// One permit for each process that may still run.
     processes: Arc<Semaphore>,
-    eras: HashMap<String, OnceCell<Option<ServerEra>>>,
+    eras: Mutex<HashMap<String, KnownEra>>,
     guardian: GuardianCommand,
     grace: Duration,
     grants: GrantFile,
     shutdown: watch::Sender<bool>,
+}
+
+/// What was found out about a server, and for which command line.
+#[derive(Clone, Debug)]
+struct KnownEra {
+    server: Server,
+    era: Arc<OnceCell<Option<ServerEra>>>,
 }
 
 /// Only the same token for the same server finds a process by its resume id.
@@ -36,11 +43,11 @@ struct Key {
 }
 
 impl Sessions {
-    pub(crate) fn new(config: &Config, guardian: GuardianCommand, grace: Duration, grants: GrantFile) -> Self {
+    pub(crate) fn new(guardian: GuardianCommand, grace: Duration, grants: GrantFile) -> Self {
         Self {
             open: Arc::default(),
             processes: Arc::new(Semaphore::new(MAX_PROCESSES)),
-            eras: config.servers.keys().map(|name| (name.clone(), OnceCell::new())).collect(),
+            eras: Mutex::default(),
             guardian,
             grace,
             grants,
@@ -92,7 +99,16 @@ impl Sessions {
 
     /// What a server speaks, found out at the first connection to it.
     pub(crate) async fn era(&self, name: &str, server: &Server) -> Option<ServerEra> {
-        let found = self.eras.get(name)?.get_or_try_init(|| find_era(self.command(server))).await;
+        let era = {
+            let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || KnownEra { server: server.clone(), era: Arc::default() };
+            let known = eras.entry(name.to_owned()).or_insert_with(new);
+            if known.server != *server {
+                *known = new();
+            }
+            Arc::clone(&known.era)
+        };
+        let found = era.get_or_try_init(|| find_era(self.command(server))).await;
         found.copied().unwrap_or_else(|Unsure(guess)| guess)
     }
 

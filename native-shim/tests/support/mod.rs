@@ -45,7 +45,7 @@ impl Shim {
     /// A shim that serves these servers; further arguments go to `serve`.
     pub(crate) async fn start(servers: Value, arguments: &[&str]) -> Self {
         let directory = scratch_directory();
-        std::fs::write(directory.join("servers.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
+        write_config(&directory, &json!({ "mcpServers": servers }).to_string());
         let mut process = Command::new(env!("CARGO_BIN_EXE_crablet-shim"))
             .args(["serve", "--port", "0", "--config"])
             .arg(directory.join("servers.json"))
@@ -93,6 +93,11 @@ impl Shim {
     /// Connects a client to a server.
     pub(crate) async fn client(&self, server: &str) -> Client {
         Client::connect(self.options(server).await).await
+    }
+
+    /// Writes the configuration file anew.
+    pub(crate) fn write_config(&self, text: &str) {
+        write_config(&self.directory, text);
     }
 
     /// The next line of the log that holds this text.
@@ -309,6 +314,10 @@ pub(crate) async fn assert_gone(id: u64) {
     }
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     panic!("process {id} is still there:\n{status}");
+}
+
+fn write_config(directory: &Path, text: &str) {
+    std::fs::write(directory.join("servers.json"), text).unwrap();
 }
 
 fn scratch_directory() -> PathBuf {

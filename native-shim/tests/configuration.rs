@@ -1,0 +1,54 @@
+//! The configuration file: its errors where the user looks, and its changes while clients are connected.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets the unexpected stops"
+)]
+
+mod support;
+
+use std::process::Command;
+
+use serde_json::json;
+use support::{ECHO, Shim, script};
+
+#[tokio::test]
+async fn a_change_counts_for_new_connections_and_leaves_old_ones_alone() {
+    let mut shim = Shim::start(json!({ "old": script(ECHO) }), &[]).await;
+    let mut old = shim.client("old").await;
+    old.attached(1).await;
+    shim.write_config(&json!({ "mcpServers": { "new": script(ECHO) } }).to_string());
+    shim.log_line("it serves now: new").await;
+    let mut new = shim.client("new").await;
+    new.attached(1).await;
+    old.send(json!({ "jsonrpc": "2.0", "id": 1 })).await;
+    assert_eq!(old.message().await["id"], 1);
+
+    shim.write_config("{ \"mcpServers\": { \"new\": { \"command\": 5 } } }");
+    shim.log_line("has errors").await;
+    assert!(shim.log_line("servers.json:1:").await.contains("\"command\" of the server \"new\""));
+    new.drop_socket().await;
+    new.attached(2).await;
+}
+
+#[test]
+fn an_error_is_printed_with_its_place_and_ends_the_program() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("broken-{}.json", std::process::id()));
+    std::fs::write(&file, "{\n  \"mcpServers\": { \"files\": { \"command\": [\"npx\"] } }\n}\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_crablet-shim"))
+        .args(["serve", "--port", "0", "--config"])
+        .arg(&file)
+        .env("CRABLET_STATE_DIR", env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "{}:2:41: \"command\" of the server \"files\" must be the name or path of a program, as a text\n",
+        file.display()
+    );
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
+    std::fs::remove_file(&file).unwrap();
+}
