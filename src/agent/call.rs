@@ -82,6 +82,13 @@ impl Call {
 
     /// Begins the preparation.
     pub(super) fn prepare(&mut self, context: &mut Context<'_>) {
+        if let Some(listed) = context.conversation.tools.discover(&self.call) {
+            match listed {
+                Ok(output) => self.finish(context, output, true),
+                Err(reason) => self.refuse(context, reason),
+            }
+            return;
+        }
         match prepare::prepare(&mut context.conversation.tools, context.active_tools, &self.call) {
             Ok((tool, input)) => {
                 self.tool = Some(tool.clone());

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::compaction::{self, Compacted};
-use super::definition::Agent;
+use super::definition::{Agent, ToolDefinition};
 use super::effect::Effect;
 use super::event::Event;
 use super::ids::Ids;
@@ -18,7 +18,7 @@ pub(super) struct Conversation {
     pub(super) agent: Arc<Agent>,
     pub(super) tools: ToolSet,
     /// Tools that take effect at the next step.
-    pub(super) next_tools: Option<ToolSet>,
+    pub(super) next_tools: Option<Vec<Arc<ToolDefinition>>>,
     pub(super) history: Vec<Arc<Message>>,
     /// The stretch of the history that is sent in a shorter form.
     pub(super) compacted: Option<Compacted>,
@@ -37,7 +37,7 @@ pub(super) struct Conversation {
 impl Conversation {
     pub(super) fn new(agent: Arc<Agent>, seed: u64) -> Self {
         Self {
-            tools: ToolSet::new(agent.tools.clone()),
+            tools: ToolSet::new(agent.tools.clone(), agent.discovery.clone()),
             next_tools: None,
             agent,
             history: Vec::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::compaction::Compaction;
+use super::discovery::Discovery;
 use crate::json::RawJson;
 use crate::model::{Model, RequestOptions};
 
@@ -15,6 +16,8 @@ pub struct Agent {
     pub instructions: Option<Arc<str>>,
     /// The tools, in the order the model is told of them. Names are unique.
     pub tools: Vec<Arc<ToolDefinition>>,
+    /// Whether the model is told of all tools at once, `None`, or finds them when it needs them.
+    pub discovery: Option<Discovery>,
     /// Settings of every model request.
     pub options: Arc<RequestOptions>,
     /// Limits and retries.
@@ -32,6 +35,7 @@ impl Agent {
             model,
             instructions: None,
             tools: Vec::new(),
+            discovery: None,
             options: Arc::default(),
             policy: Policy::default(),
             hooks: Hooks::default(),

@@ -6,6 +6,7 @@ mod compaction;
 mod context;
 mod conversation;
 mod definition;
+mod discovery;
 mod effect;
 mod ending;
 mod event;
@@ -29,6 +30,7 @@ mod tools;
 
 pub use compaction::Compaction;
 pub use definition::{Agent, Hooks, Policy, ToolDefinition};
+pub use discovery::Discovery;
 pub use effect::{Effect, HookId, HookQuestion, ModelCallId, TimerId};
 pub use event::{BlockId, EndReason, Event, EventKind, RunEnd, RunId};
 pub use input::{Approval, HookReply, Input, InputError, ToolOutput};

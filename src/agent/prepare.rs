@@ -13,8 +13,7 @@ pub(super) fn prepare(
     active: Option<&[String]>,
     call: &ToolCall,
 ) -> Result<(Arc<ToolDefinition>, RawJson), String> {
-    let is_active = active.is_none_or(|active| active.contains(&call.tool_name));
-    let Some(tool) = tools.find(&call.tool_name).filter(|_| is_active).cloned() else {
+    let Some(tool) = tools.find_offered(&call.tool_name, active).cloned() else {
         return Err(unknown_tool(&tools.specs(active), &call.tool_name));
     };
     match &call.input {

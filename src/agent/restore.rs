@@ -43,6 +43,7 @@ pub(super) fn read(text: &str, agent: Arc<Agent>) -> Result<(Conversation, Optio
     for message in object.array("messages").ok_or_else(|| missing("messages"))? {
         conversation.remember(&Arc::new(Message::parse(message.get())?));
     }
+    conversation.tools.add_found(object.read("foundTools").unwrap_or_default());
     if let Some(tokens) = object.integer("contextTokens") {
         conversation.context_tokens = tokens;
     }

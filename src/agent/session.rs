@@ -9,7 +9,6 @@ use super::effect::Effect;
 use super::event::Event;
 use super::input::{Input, InputError, MAX_QUEUED};
 use super::run::Run;
-use super::tool_set::ToolSet;
 use super::{restore, snapshot};
 use crate::model::{Content, Message};
 use crate::time::Millis;
@@ -85,11 +84,10 @@ impl Session {
                 }
             }
             Input::ToolsChanged(tools) => {
-                let tools = ToolSet::new(tools);
                 if self.run.is_some() {
                     conversation.next_tools = Some(tools);
                 } else {
-                    conversation.tools = tools;
+                    conversation.tools.replace(tools);
                 }
             }
             Input::CheckpointSaved { seq } => self.saved(now, seq)?,

@@ -31,7 +31,7 @@ struct Snapshot<'session> {
 
 impl Serialize for Snapshot<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Conversation { ids, checkpoints, history, context_tokens, compacted, steers, follow_ups, .. } =
+        let Conversation { tools, ids, checkpoints, history, context_tokens, compacted, steers, follow_ups, .. } =
             self.conversation;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("format", FORMAT)?;
@@ -43,6 +43,9 @@ impl Serialize for Snapshot<'_> {
         map.serialize_entry("contextTokens", context_tokens)?;
         if let Some(compacted) = compacted {
             map.serialize_entry("compaction", compacted)?;
+        }
+        if !tools.found().is_empty() {
+            map.serialize_entry("foundTools", tools.found())?;
         }
         map.serialize_entry("steers", steers)?;
         map.serialize_entry("followUps", follow_ups)?;

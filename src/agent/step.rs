@@ -31,7 +31,7 @@ impl Run {
             return;
         }
         if let Some(tools) = conversation.next_tools.take() {
-            conversation.tools = tools;
+            conversation.tools.replace(tools);
         }
         self.steps += 1;
         self.step_usage = Usage::default();

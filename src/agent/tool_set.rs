@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::definition::ToolDefinition;
+use super::discovery::Discovery;
+use super::input::ToolOutput;
 use crate::json::Schema;
-use crate::model::ToolSpec;
+use crate::model::{ToolCall, ToolSpec};
 
 /// Tools with unique names.
 #[derive(Debug)]
@@ -15,25 +17,71 @@ pub(super) struct ToolSet {
     specs: Arc<[ToolSpec]>,
     /// Compiled when first called for: most tools of a large set are never called. `None` for a schema that is none.
     schemas: HashMap<String, Option<Schema>>,
+    /// When it is there, the model is told of the tools only once they were found.
+    discovery: Option<Discovery>,
+    found: Vec<String>,
 }
 
 impl ToolSet {
-    pub(super) fn new(tools: Vec<Arc<ToolDefinition>>) -> Self {
-        let positions = tools.iter().enumerate().map(|(position, tool)| (tool.name.clone(), position)).collect();
-        let specs = tools
-            .iter()
-            .map(|tool| ToolSpec {
-                name: tool.name.clone(),
-                description: tool.description.clone(),
-                input_schema: tool.input_schema.clone(),
-            })
-            .collect();
-        Self { tools, positions, specs, schemas: HashMap::new() }
+    pub(super) fn new(tools: Vec<Arc<ToolDefinition>>, discovery: Option<Discovery>) -> Self {
+        let mut set = Self {
+            tools: Vec::new(),
+            positions: HashMap::new(),
+            specs: Arc::default(),
+            schemas: HashMap::new(),
+            discovery,
+            found: Vec::new(),
+        };
+        set.replace(tools);
+        set
+    }
+
+    /// Takes other tools. What was found stays found.
+    pub(super) fn replace(&mut self, tools: Vec<Arc<ToolDefinition>>) {
+        self.positions = tools.iter().enumerate().map(|(position, tool)| (tool.name.clone(), position)).collect();
+        self.specs = tools.iter().map(|tool| spec(tool)).collect();
+        self.schemas = HashMap::new();
+        self.tools = tools;
+    }
+
+    /// The tools that were found, in the order in which they were.
+    pub(super) fn found(&self) -> &[String] {
+        &self.found
+    }
+
+    /// Adds tools to those that were found. The order stays, so that the provider's cache holds.
+    pub(super) fn add_found(&mut self, names: Vec<String>) {
+        for name in names {
+            if !self.found.contains(&name) {
+                self.found.push(name);
+            }
+        }
+    }
+
+    /// Answers a call of the tool that lists the others. `None` when it is a call of another.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the arguments, for the model to read.
+    pub(super) fn discover(&mut self, call: &ToolCall) -> Option<Result<ToolOutput, String>> {
+        let discovery = self.discovery.as_ref().filter(|discovery| discovery.tool_name == call.tool_name)?;
+        let answer = discovery.answer(&self.tools, call);
+        Some(answer.map(|(output, found)| {
+            self.add_found(found);
+            output
+        }))
     }
 
     /// The tool of this name.
     pub(super) fn find(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.tools.get(*self.positions.get(name)?)
+    }
+
+    /// The tool of this name, if the model was told of it.
+    pub(super) fn find_offered(&self, name: &str, active: Option<&[String]>) -> Option<&Arc<ToolDefinition>> {
+        let is_active = active.is_none_or(|active| active.iter().any(|active| active == name));
+        let is_found = self.discovery.is_none() || self.found.iter().any(|found| found == name);
+        self.find(name).filter(|_| is_active && is_found)
     }
 
     /// The schema of this tool's input. `None` when it cannot be used: a server's faulty schema must not take its tool away.
@@ -46,9 +94,17 @@ impl ToolSet {
 
     /// What the model is told of the tools, or of the active ones where not all are.
     pub(super) fn specs(&self, active: Option<&[String]>) -> Arc<[ToolSpec]> {
+        if let Some(discovery) = &self.discovery {
+            let found = self.found.iter().filter_map(|name| self.find_offered(name, active)).map(|tool| spec(tool));
+            return discovery.spec().into_iter().chain(found).collect();
+        }
         match active {
             None => self.specs.clone(),
             Some(active) => self.specs.iter().filter(|spec| active.contains(&spec.name)).cloned().collect(),
         }
     }
+}
+
+fn spec(tool: &ToolDefinition) -> ToolSpec {
+    ToolSpec { name: tool.name.clone(), description: tool.description.clone(), input_schema: tool.input_schema.clone() }
 }

@@ -3,6 +3,7 @@
 
 mod cases;
 mod compaction;
+mod discovery;
 mod ending;
 mod events;
 mod harness;

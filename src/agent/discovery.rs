@@ -1,0 +1,116 @@
+//! Lazy discovery: an agent with very many tools tells the model of one, which finds the others.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::definition::ToolDefinition;
+use super::input::ToolOutput;
+use crate::json::{Object, RawJson};
+use crate::model::{Content, ToolCall, ToolInput, ToolSpec};
+
+/// Lazy discovery of tools. The model is told of one tool that lists the others; those it has found it may call from the
+/// next step on, for the rest of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovery {
+    /// The name of the tool that lists the others. Default `listTools`.
+    pub tool_name: String,
+    /// How many tools one call of it gives. Default 20.
+    pub page_size: usize,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        Self { tool_name: "listTools".to_owned(), page_size: 20 }
+    }
+}
+
+impl Discovery {
+    /// What the model is told of the tool that lists the others.
+    pub(super) fn spec(&self) -> Option<ToolSpec> {
+        Some(ToolSpec {
+            name: self.tool_name.clone(),
+            description: DESCRIPTION.to_owned(),
+            input_schema: RawJson::parse(INPUT_SCHEMA).ok()?,
+        })
+    }
+
+    /// Answers a call of it: what the model reads, and the tools that were found.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the arguments, for the model to read.
+    pub(super) fn answer(
+        &self,
+        tools: &[Arc<ToolDefinition>],
+        call: &ToolCall,
+    ) -> Result<(ToolOutput, Vec<String>), String> {
+        let (query, start) = read_arguments(&call.input)?;
+        let matching = search(tools, &query);
+        let page: Vec<&Arc<ToolDefinition>> =
+            matching.iter().skip(start).take(self.page_size.max(1)).copied().collect();
+        let end = start.saturating_add(page.len());
+        let listed = Listed {
+            tools: page.iter().map(|tool| ListedTool { name: &tool.name, description: &tool.description }).collect(),
+            next_cursor: (end < matching.len()).then(|| end.to_string()),
+        };
+        let output = RawJson::from_value(&listed).map_err(|error| error.to_string())?;
+        let content = vec![Content::Text(output.as_str().to_owned())];
+        let found = page.iter().map(|tool| tool.name.clone()).collect();
+        Ok((ToolOutput { content, output: Some(output), ..ToolOutput::default() }, found))
+    }
+}
+
+/// The query, and how many matches to skip.
+fn read_arguments(input: &ToolInput) -> Result<(String, usize), String> {
+    let ToolInput::Json(input) = input else {
+        return Err("The arguments are not valid JSON. Call it with {\"query\": \"…\"}.".to_owned());
+    };
+    let arguments = Object::parse(input.as_str()).unwrap_or_default();
+    let start = match arguments.string("cursor").filter(|cursor| !cursor.is_empty()) {
+        None => 0,
+        Some(cursor) => cursor
+            .parse()
+            .map_err(|_| format!("There is no cursor {cursor:?}. Use the nextCursor of the page before, or none."))?,
+    };
+    Ok((arguments.string("query").unwrap_or_default(), start))
+}
+
+/// The tools that have a word of the query in their name or description: those with the most first, else in their own
+/// order. All of them for an empty query.
+fn search<'tools>(tools: &'tools [Arc<ToolDefinition>], query: &str) -> Vec<&'tools Arc<ToolDefinition>> {
+    let query = query.to_lowercase();
+    let words: Vec<&str> =
+        query.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        return tools.iter().collect();
+    }
+    let score = |tool: &ToolDefinition| {
+        let (name, description) = (tool.name.to_lowercase(), tool.description.to_lowercase());
+        let of_word = |word: &&str| usize::from(name.contains(*word)) * 2 + usize::from(description.contains(*word));
+        words.iter().map(of_word).sum::<usize>()
+    };
+    let mut matching: Vec<_> = tools.iter().map(|tool| (score(tool), tool)).filter(|(score, _)| *score > 0).collect();
+    matching.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    matching.into_iter().map(|(_, tool)| tool).collect()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'tools> {
+    tools: Vec<ListedTool<'tools>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ListedTool<'tools> {
+    name: &'tools str,
+    description: &'tools str,
+}
+
+const DESCRIPTION: &str = "Lists the tools that can be called, most fitting first. Tools that it lists may be called from \
+                           then on. Give words of what you want to do as the query; leave it out to see all. When the \
+                           result has a nextCursor, give it as the cursor to see more.";
+
+const INPUT_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string"},"cursor":{"type":"string"}}}"#;
