@@ -29,13 +29,13 @@ package: ## Builds the npm package into dist/
 cases: ## Runs the cases; CRABLET_CASES=FOLDER runs another folder of them
 	@scripts/with.sh rust -- cargo test --quiet --test cases
 
-cases-package: ## Runs the cases through the packed npm package
+cases-package: package ## Runs the cases through the packed npm package
 	@scripts/with.sh $(package_needs) -- node scripts/cases-package.mjs
 
 recorded: ## Runs the recorded traffic; CRABLET_RECORDED=FOLDER names its folder
 	@scripts/with.sh rust -- cargo test --quiet --test recorded
 
-size: ## Prints the bytes of each module and entry of the npm package
+size: package ## Prints the bytes of each module and entry of the npm package
 	@scripts/with.sh $(package_needs) -- node scripts/size.mjs
 
 lint: ## Checks formatting, lints, docs, features, dependencies and the purity of the core

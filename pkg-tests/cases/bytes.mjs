@@ -1,0 +1,37 @@
+// The bytes of an answer, and ways to cut them.
+
+/** Below this many bytes an answer is cut in two at every byte, above it at random places. */
+const SMALL = 600;
+const RANDOM_CUTTINGS = 200;
+
+/** A chunk of a case: a string, or `{"b64": …}` for exact bytes. */
+export function bytesOf(chunk) {
+  if (typeof chunk === "string") return Buffer.from(chunk);
+  if (typeof chunk?.b64 === "string") return Buffer.from(chunk.b64, "base64");
+  throw new Error("a chunk is neither a string nor base64");
+}
+
+/** Other cuttings of the same bytes: whole, single bytes, and in two at every byte or at random places. */
+export function cuttings(bytes) {
+  const pieces = [[bytes], Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))];
+  if (bytes.length <= SMALL) {
+    for (let at = 1; at < bytes.length; at += 1) pieces.push([bytes.subarray(0, at), bytes.subarray(at)]);
+  } else {
+    for (let seed = 1; seed <= RANDOM_CUTTINGS; seed += 1) pieces.push(random(bytes, seed));
+  }
+  return pieces;
+}
+
+/** Cut at random places, the same ones for the same seed. */
+function random(bytes, seed) {
+  let state = seed;
+  const longest = 1 + Math.floor(bytes.length / (1 + (seed % 40)));
+  const pieces = [];
+  for (let at = 0; at < bytes.length; ) {
+    state = (state * 48_271) % 2_147_483_647;
+    const length = 1 + (state % longest);
+    pieces.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return pieces;
+}

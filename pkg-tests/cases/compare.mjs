@@ -1,0 +1,83 @@
+// What was expected against what came, by the rules of tests/wire/compare.rs: members that are absent or null are not compared;
+// a call that is expected as invalid may be left out but not run.
+import { isDeepStrictEqual } from "node:util";
+
+/** Every difference, in words. */
+export function differences(expected, observed) {
+  const found = [];
+  for (const [wanted, got] of [
+    ["text", "text"],
+    ["thinking", "reasoning"],
+    ["reasoning", "reasoning"],
+    ["stopReason", "stopReason"],
+    ["refusal", "refusal"],
+  ]) {
+    member(expected, wanted, observed, got, found);
+  }
+  for (const name of ["input", "output", "cacheRead", "cacheWrite", "reasoning"]) {
+    member(expected.usage ?? {}, name, observed.usage, name, found);
+  }
+  member(expected.replay ?? {}, "reasoning_details", observed, "details", found);
+  if (expected.toolCalls !== undefined) compareCalls(expected.toolCalls, observed, found);
+  compareErrors(expected, observed.error, found);
+  return found;
+}
+
+/** The same for a bare event stream. */
+export function sseDifferences(expected, events, { isFine }) {
+  const found = [];
+  const observed = {
+    events: events.map(({ event, data, id = null }) => ({ event, data, id })),
+    lastEventIdAtEvent: events.map(({ lastEventId }) => lastEventId),
+  };
+  if (events.length > 0) observed.lastEventId = events.at(-1).lastEventId;
+  // Between two retries in one chunk only the last one is seen, so they are compared where the cuts are fine enough.
+  if (isFine) observed.retryValues = [...new Set(events.flatMap(({ retry }) => (retry === undefined ? [] : [retry])))];
+  for (const name of Object.keys(observed)) member(expected, name, observed, name, found);
+  return found;
+}
+
+function member(expected, expectedName, observed, observedName, found) {
+  const wanted = expected[expectedName];
+  if (wanted === undefined || wanted === null) return;
+  const got = observed[observedName];
+  if (!isDeepStrictEqual(wanted, got))
+    found.push(`${expectedName}: expected ${JSON.stringify(wanted)}, got ${JSON.stringify(got)}`);
+}
+
+function compareCalls(expected, { toolCalls: observed, executed }, found) {
+  const wasCut = (call) => observed.some((got) => got.cutBeforeInput && got.name === call.name);
+  const wanted = expected.filter((call) => call.invalid === undefined && !wasCut(call));
+  const got = observed.filter((call) => call.invalid === undefined);
+  if (wanted.length !== got.length) {
+    found.push(`calls that run: expected ${JSON.stringify(wanted)}, got ${JSON.stringify(got)}`);
+    return;
+  }
+  for (const [number, call] of wanted.entries()) {
+    const { id, name, arguments: input } = got[number];
+    const isId = call.id === undefined || call.id === null || call.id === "<generated>" ? Boolean(id) : id === call.id;
+    if (!isId || name !== call.name || !isDeepStrictEqual(input, call.arguments)) {
+      found.push(`call: expected ${JSON.stringify(call)}, got ${JSON.stringify(got[number])}`);
+    }
+  }
+  const ids = got.map(({ id }) => id);
+  if (new Set(ids).size !== ids.length) found.push("two calls have the same id");
+  const broken = (calls) => calls.filter((call) => call.invalid !== undefined && !call.cutBeforeInput).length;
+  if (broken(observed) > broken(expected)) found.push(`calls that are malformed: ${JSON.stringify(observed)}`);
+  const ranWrongly = executed.filter((id) => !ids.includes(id));
+  if (ranWrongly.length > 0) found.push(`calls that must not run did: ${ranWrongly.join(", ")}`);
+}
+
+function compareErrors(expected, observed, found) {
+  const wanted = expected.error;
+  if (wanted === undefined || wanted === null) {
+    if (expected.stopReason !== "error" && observed !== null)
+      found.push(`an unexpected error: ${JSON.stringify(observed)}`);
+    return;
+  }
+  for (const name of ["kind", "status", "retryable", "retry_after_s"])
+    member(wanted, name, observed ?? {}, name, found);
+  if (!observed?.message.includes(wanted.message_contains ?? "")) {
+    found.push(`the message lacks ${JSON.stringify(wanted.message_contains)}: ${observed?.message}`);
+  }
+}

@@ -1,0 +1,74 @@
+// A run in the vocabulary of the cases and the recordings.
+
+/** Reads a run to its end. What failed is told by its events. */
+export async function observe(run) {
+  let message;
+  let end;
+  const streamed = { text: "", reasoning: "" };
+  try {
+    for await (const event of run) {
+      if (event.type === "text-delta") streamed.text += event.delta;
+      if (event.type === "reasoning-delta") streamed.reasoning += event.delta;
+      if (event.type === "step-end") message = event.message;
+      if (event.type === "run-end") end = event;
+    }
+  } catch {
+    // The error is in `run-end` too.
+  }
+  if (end === undefined) throw new Error("the run had no run-end");
+  if (message === undefined)
+    return {
+      ...streamed,
+      refusal: "",
+      toolCalls: [],
+      stopReason: name(end.stopReason),
+      usage: usageOf(end.usage),
+      error: errorOf(end.error),
+    };
+  return { ...messageOf(message), usage: usageOf(end.usage), error: null };
+}
+
+function messageOf({ content, stopReason }) {
+  const seen = { text: "", refusal: "", reasoning: "", toolCalls: [], stopReason: name(stopReason), details: [] };
+  for (const part of content) {
+    if (part.type === "text") seen[part.replay?.refusal === undefined ? "text" : "refusal"] += part.text;
+    if (part.type === "reasoning") {
+      seen.reasoning += part.text;
+      seen.details.push(...(part.replay?.reasoning_details ?? []));
+    }
+    if (part.type === "tool-call") {
+      const { callId: id, toolName, input, inputText } = part;
+      const call = { id, name: toolName, arguments: inputText === undefined ? input : null };
+      if (inputText !== undefined) Object.assign(call, { invalid: true, cutBeforeInput: inputText === "" });
+      seen.toolCalls.push(call);
+    }
+  }
+  return seen;
+}
+
+function usageOf(usage = {}) {
+  return {
+    input: usage.inputTokens,
+    output: usage.outputTokens,
+    cacheRead: usage.cacheReadTokens,
+    cacheWrite: usage.cacheWriteTokens,
+    reasoning: usage.reasoningTokens,
+  };
+}
+
+function errorOf(error) {
+  if (error === undefined) return null;
+  const { kind, message, retryable, status, retryAfterMs } = error;
+  return {
+    kind: name(kind),
+    message,
+    retryable,
+    status,
+    retry_after_s: retryAfterMs === undefined ? undefined : retryAfterMs / 1000,
+  };
+}
+
+/** Cases write `_` for `-`. */
+function name(word) {
+  return word.replaceAll("-", "_");
+}

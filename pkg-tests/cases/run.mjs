@@ -1,0 +1,134 @@
+// Runs the cases through the package: `node run.mjs FOLDER`. A real HTTP server writes exactly the chunks of a case, then the
+// same bytes cut in other places; an agent of the package reads them.
+//
+// A line per case and at the end `N passed, N failed`. Cases that are described in words and not in data, and cases of areas
+// that are not built yet, are counted apart.
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Agent, anthropic, openaiCompatible, readServerSentEvents, tool } from "crablet";
+import { bytesOf, cuttings } from "./bytes.mjs";
+import { differences, sseDifferences } from "./compare.mjs";
+import { observe } from "./observe.mjs";
+import { startReplayServer } from "./replay-server.mjs";
+
+/** Areas that are wire protocols, and how a model of each is made. */
+const WIRES = {
+  "openai-chat": (baseUrl) => openaiCompatible("m", { baseUrl: `${baseUrl}/v1` }),
+  anthropic: (baseUrl) => anthropic("m", { baseUrl, apiKey: "key" }),
+};
+
+/** Verdicts on cases that this runner only counts. */
+const IN_WORDS = ["in words"];
+const OTHER_AREA = ["another area"];
+
+const folder = process.argv[2];
+const server = await startReplayServer();
+const count = { passed: 0, failed: 0, inWords: 0 };
+const otherAreas = new Map();
+
+const files = (await readdir(folder)).filter((name) => name.endsWith(".json")).sort();
+for (const file of files) {
+  const name = file.slice(0, -".json".length);
+  try {
+    const found = await runFile(join(folder, file));
+    if (found.length === 0) {
+      count.passed += 1;
+      console.log(`ok ${name}`);
+    } else if (found !== IN_WORDS && found !== OTHER_AREA) fail(name, found);
+  } catch (error) {
+    fail(name, [error.stack ?? String(error)]);
+  }
+}
+await server.close();
+for (const [area, number] of otherAreas) console.log(`not yet covered: ${area} (${number})`);
+if (count.inWords > 0) console.log(`not data-driven: ${count.inWords}`);
+if (count.passed + count.failed === 0) fail(folder, ["no case was run"]);
+console.log(`${count.passed} passed, ${count.failed} failed`);
+process.exitCode = count.failed === 0 ? 0 : 1;
+
+function fail(name, found) {
+  count.failed += 1;
+  console.log(`FAILED ${name}`);
+  for (const line of found) console.log(`    ${line}`);
+}
+
+async function runFile(path) {
+  const { area, input, expected } = JSON.parse(await readFile(path, "utf8"));
+  if (typeof area !== "string") return ["has no area"];
+  if (area !== "sse" && !(area in WIRES)) {
+    otherAreas.set(area, (otherAreas.get(area) ?? 0) + 1);
+    return OTHER_AREA;
+  }
+  if (input?.exchange !== undefined) return runExchange(area, input.exchange, expected);
+  const variants = input?.variants ?? (input?.chunks === undefined ? undefined : [input]);
+  if (variants === undefined && input?.chunks_gen !== undefined) return ["has a recipe that is not known"];
+  if (variants === undefined) {
+    count.inWords += 1;
+    console.log(`not data-driven ${path.split("/").at(-1)}`);
+    return IN_WORDS;
+  }
+  for (const [number, variant] of variants.entries()) {
+    const chunks = variant.chunks.map(bytesOf);
+    const head = { status: variant.status ?? input.status ?? 200, headers: variant.headers ?? input.headers ?? {} };
+    for (const cutting of [chunks, ...cuttings(Buffer.concat(chunks))]) {
+      server.answerWith([{ ...head, chunks: cutting }]);
+      const found = area === "sse" ? await runSse(cutting, expected) : await runStream(area, expected);
+      if (found.length > 0) {
+        const lengths = cutting.slice(0, 8).map(({ length }) => length);
+        return [...found, `variant ${number}, cut into pieces of ${lengths.join(", ")}…`];
+      }
+    }
+  }
+  return [];
+}
+
+async function runSse(chunks, expected) {
+  const events = [];
+  for await (const event of readServerSentEvents(await fetch(server.url))) events.push(event);
+  return sseDifferences(expected, events, { isFine: chunks.every(({ length }) => length <= 1) });
+}
+
+async function runStream(area, expected) {
+  const executed = [];
+  const agent = agentOf(area, expected.toolCalls ?? [], executed, { maxSteps: 1 });
+  const observed = await observe(agent.stream("q"));
+  await agent.close();
+  return differences(expected, { ...observed, executed });
+}
+
+/** Several requests that make one answer. */
+async function runExchange(area, steps, expected) {
+  server.answerWith(
+    steps.map(({ respond }) => ({ headers: {}, status: 200, ...respond, chunks: respond.chunks.map(bytesOf) })),
+  );
+  const executed = [];
+  const agent = agentOf(area, [], executed, {});
+  const observed = await observe(agent.stream("q"));
+  await agent.close();
+  const found = differences(expected, { ...observed, executed });
+  if (server.requests.length !== steps.length)
+    found.push(`${server.requests.length} requests instead of ${steps.length}`);
+  for (const [number, { expect_request: wanted }] of steps.entries()) {
+    const sent = JSON.stringify(server.requests[number]?.messages.at(-1));
+    if (wanted?.messages_last !== undefined && sent !== JSON.stringify(wanted.messages_last)) {
+      found.push(`request ${number + 1}: the last message is ${sent}`);
+    }
+  }
+  return found;
+}
+
+/** An agent that has the tools of the expected calls, so that a call that must not run would be seen to. */
+function agentOf(area, calls, executed, options) {
+  const tools = {};
+  for (const { name } of calls) {
+    tools[name] = tool({
+      description: name,
+      input: { type: "object" },
+      execute: (_input, { callId }) => {
+        executed.push(callId);
+        return "ran";
+      },
+    });
+  }
+  return new Agent({ model: WIRES[area](server.url), tools, retry: false, ...options });
+}
