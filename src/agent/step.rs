@@ -238,6 +238,8 @@ impl Run {
         let usage = answer.usage();
         let parts = answer.into_parts();
         let calls = tool_calls(&parts);
+        // A provider that pauses in the middle of its own tools wants the answer sent back, and goes on with it.
+        let is_paused = reason == StopReason::ToolUse && parts.iter().any(|part| matches!(part, Part::Provider { .. }));
         // A provider refuses a message without content when it is sent back: an empty answer is shown and not kept.
         let is_empty = parts.is_empty();
         let body = assistant_message(model, parts, reason, usage);
@@ -249,7 +251,8 @@ impl Run {
         let message = conversation.push(body);
         conversation.calibrate(usage);
         if calls.is_empty() {
-            self.finish_step(conversation, now, message, Some(EndReason::Model(reason)));
+            let end = (!is_paused).then_some(EndReason::Model(reason));
+            self.finish_step(conversation, now, message, end);
             return;
         }
         let mut batch = Batch::announced(calls, &mut self.context(conversation, now));
