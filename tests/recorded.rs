@@ -23,7 +23,7 @@ use crablet::model::{Model, ModelEvent, Part, ResponseHead, StopReason};
 use serde_json::Value;
 use wire::{bytes, compare, intent, replay};
 
-const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses"];
+const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini"];
 
 fn main() -> ExitCode {
     let named = std::env::var_os("CRABLET_RECORDED").map(PathBuf::from);
@@ -38,8 +38,8 @@ fn main() -> ExitCode {
     let (mut passed, mut failed) = (0, 0);
     for wire in WIRES {
         let mut outcomes = Vec::new();
-        // Responses have items instead of messages; their golden bodies stand in `wire_requests`.
-        if *wire != "openai-responses" {
+        // The others have no messages of this shape; their golden bodies stand in `wire_requests`.
+        if matches!(*wire, "anthropic" | "openai-chat") {
             outcomes.push(("requests".to_owned(), requests(&folder.join(wire).join("requests.jsonl"), wire)));
         }
         for path in files(&folder.join(wire)) {
@@ -100,8 +100,9 @@ fn truncations(model: &Model, head: &ResponseHead, whole: &[u8]) -> Vec<String> 
     }
     let full = replay::assemble(&replay::events(model, head, [whole]));
     let mut found = Vec::new();
-    for (end, _) in text.match_indices("\n\n") {
-        let events = replay::events(model, head, [text[..end + 2].as_bytes()]);
+    let ends = ["\n\n", "\r\n\r\n"].into_iter().flat_map(|end| text.match_indices(end).map(|(at, end)| at + end.len()));
+    for end in ends {
+        let events = replay::events(model, head, [text[..end].as_bytes()]);
         let answer = replay::assemble(&events);
         let is_success = matches!(events.last(), Some(ModelEvent::Stop { .. }));
         if is_success && answer.stop_reason != full.stop_reason {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{
     Access, Content, Credentials, Effort, EncodedCache, File, FileData, Model, ModelRequest, Reasoning, RequestOptions,
-    ToolChoice, anthropic, openai_responses,
+    ToolChoice, anthropic, gemini, openai_responses,
 };
 use crablet::{ErrorKind, Millis};
 use serde_json::{Value, json};
@@ -142,6 +142,58 @@ fn openai_responses_get_a_whole_conversation() {
     assert_eq!(plain.get("include"), None, "models that do not reason refuse it");
     assert_eq!(plain["tool_choice"], json!({"type": "function", "name": "find"}));
     assert_eq!((&plain["max_output_tokens"], &plain["reasoning"]["effort"]), (&json!(9), &json!("low")));
+}
+
+/// Google, API reference "Generating content" and guides "Function calling", "Thinking" and "Thought signatures", 2026-07.
+#[test]
+fn gemini_gets_a_whole_conversation() {
+    let request = conversation(&gemini::model("gemini-3-flash-preview"), r#"{"thoughtSignature":"c2ln"}"#);
+    assert_eq!(
+        body(&request),
+        json!({
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+            "contents": [
+                {"role": "user", "parts": [
+                    {"text": "What is this?"},
+                    {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+                ]},
+                {"role": "model", "parts": [
+                    {"text": "Hm.", "thought": true, "thoughtSignature": "c2ln"},
+                    {"text": "I look."},
+                    {"functionCall": {"name": "find", "args": {"q": "a"}},
+                     "thoughtSignature": "skip_thought_signature_validator"},
+                    {"functionCall": {"name": "find", "args": {"q": "b"}}}
+                ]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": "find", "response": {"output": "A."}}},
+                    {"functionResponse": {"name": "find", "response": {"error": "No such thing."}}}
+                ]},
+                {"role": "user", "parts": [{"text": "And now?"}]}
+            ],
+            "tools": [{"functionDeclarations": [{"name": "find", "description": "Finds things.", "parametersJsonSchema":
+                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}]}]
+        })
+    );
+    let http = encoded(&request);
+    assert_eq!(
+        http.url,
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse"
+    );
+    assert_eq!(http.header("x-goog-api-key"), Some("key-1"));
+    let sent = with_options(gemini::model("gemini-2.5-flash"), |options| {
+        options.tool_choice = Some(ToolChoice::Tool("find".into()));
+        options.reasoning = Some(Reasoning::Budget(1024));
+        options.max_tokens = Some(9);
+        options.stop = vec!["END".into()];
+    });
+    let config = json!({"mode": "ANY", "allowedFunctionNames": ["find"]});
+    assert_eq!(sent["toolConfig"]["functionCallingConfig"], config);
+    assert_eq!(sent["generationConfig"]["thinkingConfig"], json!({"thinkingBudget": 1024, "includeThoughts": true}));
+    assert_eq!(sent["generationConfig"]["maxOutputTokens"], 9);
+    let level = with_options(gemini::model("gemini-3-pro"), |options| {
+        options.reasoning = Some(Reasoning::Effort(Effort::Low));
+    });
+    assert_eq!(level["generationConfig"]["thinkingConfig"]["thinkingLevel"], "low");
 }
 
 /// The references of the two protocols, sections on tool choice and sampling.

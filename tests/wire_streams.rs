@@ -8,13 +8,13 @@ use std::fs;
 use std::path::Path;
 
 use crablet::model::openai_chat::{self, Profile};
-use crablet::model::{Model, ModelEvent, ResponseHead, anthropic, openai_responses};
+use crablet::model::{Model, ModelEvent, ResponseHead, anthropic, gemini, openai_responses};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{bytes, replay};
 
-fn models() -> [Model; 3] {
-    [anthropic::model("m"), openai_chat::model(Profile::Custom, "m"), openai_responses::model("m")]
+fn models() -> [Model; 4] {
+    [anthropic::model("m"), openai_chat::model(Profile::Custom, "m"), openai_responses::model("m"), gemini::model("m")]
 }
 
 fn head(status: u16) -> ResponseHead {
@@ -110,6 +110,15 @@ fn soup() -> impl Strategy<Value = String> {
         (0u8..3).prop_map(|index| format!("data: {{\"type\":\"content_block_stop\",\"index\":{index}}}\n\n")),
         Just("data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":3}}\n\n".to_owned()),
         Just("data: {\"type\":\"message_stop\"}\n\n".to_owned()),
+        prop_oneof![
+            r#"\{"text":"t","thought":(true|false)\}"#,
+            r#"\{"text":"","thoughtSignature":"s"\}"#,
+            r#"\{"functionCall":\{("name":"n",)?"willContinue":(true|false)\}\}"#,
+            r#"\{"functionCall":\{"partialArgs":\[\{"jsonPath":"\$\.a","stringValue":"v"\}\],"willContinue":true\}\}"#,
+            r#"\{"executableCode":\{"code":"1"\}\}"#,
+        ]
+        .prop_map(|part| format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{part}]}}}}]}}\n\n")),
+        Just("data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n".to_owned()),
         (0u8..3, prop_oneof!["added", "done"], prop_oneof!["message", "reasoning", "function_call", "future"]).prop_map(
             |(index, action, kind)| format!("data: {{\"type\":\"response.output_item.{action}\",\"output_index\":{index},\"item\":{{\"type\":\"{kind}\",\"name\":\"n\",\"arguments\":\"{{}}\",\"content\":[{{\"text\":\"w\"}}]}}}}\n\n")
         ),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crablet::json::RawJson;
 use crablet::model::openai_chat::{self, Profile};
-use crablet::model::{EncodedCache, Message, Model, ModelRequest, Part, RequestOptions, anthropic};
+use crablet::model::{EncodedCache, Message, Model, ModelRequest, Part, RequestOptions, anthropic, gemini};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::intent::{assistant, call, image, raw, result, results, text, tool, user};
@@ -36,7 +36,7 @@ fn chat(profile: Profile) -> Model {
 fn ids(body: &Value) -> (Vec<String>, Vec<String>) {
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     let owned = |value: &Value| value.as_str().unwrap().to_owned();
-    for message in body["messages"].as_array().unwrap() {
+    for message in body["messages"].as_array().into_iter().flatten() {
         calls.extend(message["tool_calls"].as_array().into_iter().flatten().map(|call| owned(&call["id"])));
         answers.extend(message.get("tool_call_id").map(owned));
         for block in message["content"].as_array().into_iter().flatten() {
@@ -45,6 +45,16 @@ fn ids(body: &Value) -> (Vec<String>, Vec<String>) {
         }
     }
     (calls, answers)
+}
+
+#[test]
+fn case_090_schema_subset() {
+    let schema = r##"{"type":"object","additionalProperties":false,"$defs":{"P":{"type":"object"}},"properties":{"p":{"$ref":"#/$defs/P"},"s":{"type":["string","null"]}}}"##;
+    let mut request = request(&gemini::model("gemini-2.5-flash"), vec![user("1", vec![text("go")])]);
+    request.tools = vec![tool("t", schema)].into();
+    let sent = body(&request)["tools"][0]["functionDeclarations"][0].clone();
+    assert_eq!(sent["parametersJsonSchema"], raw(schema).read::<Value>().unwrap(), "JSON Schema is sent unchanged");
+    assert_eq!(sent.get("parameters"), None);
 }
 
 #[test]
@@ -202,7 +212,7 @@ fn step() -> impl Strategy<Value = Step> {
         ".{0,8}".prop_map(Step::Answer),
         any::<prop::sample::Index>().prop_map(Step::Replace),
         any::<prop::sample::Index>().prop_map(Step::Drop),
-        (0u8..4).prop_map(Step::Switch),
+        (0u8..5).prop_map(Step::Switch),
     ]
 }
 
@@ -211,6 +221,7 @@ fn model_of(number: u8) -> Model {
         0 => claude(),
         1 => chat(Profile::OpenAi),
         2 => chat(Profile::Mistral),
+        3 => gemini::model("gemini-3-pro"),
         _ => anthropic::model("claude-opus-4-8"),
     }
 }

@@ -93,10 +93,7 @@ impl<P: Protocol> AnswerDecoder<P> {
             Ok(payload) if name == "error" => {
                 events.push(ModelEvent::Failed(failure::from_error_object(&payload, &self.head)));
             }
-            Ok(payload) => match failure::from_object(&payload, &self.head) {
-                Some(error) => events.push(ModelEvent::Failed(error)),
-                None => self.protocol.payload(&payload, events),
-            },
+            Ok(payload) => self.read_payload(&payload, events),
             Err(_) if name == "error" => events.push(ModelEvent::Failed(failure::from_text(data, &self.head))),
             // A number or a list is JSON from the future and skipped like any other unknown event.
             Err(_) if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() => {}
@@ -108,6 +105,13 @@ impl<P: Protocol> AnswerDecoder<P> {
                     &format!("an event of the stream is not JSON ({error}): {shown}"),
                 );
             }
+        }
+    }
+
+    fn read_payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        match failure::from_object(payload, &self.head) {
+            Some(error) => events.push(ModelEvent::Failed(error)),
+            None => self.protocol.payload(payload, events),
         }
     }
 
@@ -137,6 +141,16 @@ impl<P: Protocol> AnswerDecoder<P> {
 
     fn finish_document(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {
         let text = String::from_utf8_lossy(bytes);
+        // Google's stream without its `alt=sse` is a list of what would be the payloads.
+        if let Ok(payloads) = serde_json::from_str::<Vec<Object<'_>>>(&text) {
+            for payload in payloads {
+                self.read_payload(&payload, events);
+                if is_over(events) {
+                    return;
+                }
+            }
+            return self.protocol.end(events);
+        }
         match Object::parse(&text) {
             Ok(document) => match failure::from_object(&document, &self.head) {
                 Some(error) => events.push(ModelEvent::Failed(error)),

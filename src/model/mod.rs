@@ -15,6 +15,8 @@ mod encoded;
 mod event;
 #[cfg(feature = "wires")]
 mod failure;
+#[cfg(feature = "gemini")]
+pub mod gemini;
 mod http;
 mod message;
 mod message_json;
@@ -76,6 +78,8 @@ pub fn wire_named(name: &str) -> Option<&'static dyn Wire> {
         "anthropic" => Some(anthropic::WIRE),
         #[cfg(feature = "openai-chat")]
         "openai-chat" => Some(openai_chat::WIRE),
+        #[cfg(feature = "gemini")]
+        "gemini" => Some(gemini::WIRE),
         #[cfg(feature = "openai-responses")]
         "openai-responses" => Some(openai_responses::WIRE),
         _ => None,

@@ -54,6 +54,8 @@ pub(super) struct TurnCall<'history> {
 #[derive(Debug)]
 pub(super) struct TurnResult<'history> {
     pub(super) id: String,
+    /// The tool's name as the call has it.
+    pub(super) name: Cow<'history, str>,
     /// `None` for a call that has no result in the history.
     pub(super) result: Option<&'history ToolResult>,
 }
@@ -116,7 +118,8 @@ impl<'history> Group<'history> {
         let mut results = Vec::new();
         for part in &assistant.content {
             parts.push(match part {
-                Part::Text { text, .. } if text.trim().is_empty() => continue,
+                // An empty text can carry a signature that its model wants back.
+                Part::Text { text, replay } if text.trim().is_empty() && !(is_own && replay.is_some()) => continue,
                 Part::Text { text, replay } => TurnPart::Text { text, replay: replay.as_ref().filter(|_| is_own) },
                 Part::Reasoning { text, replay } if is_own => TurnPart::Reasoning { text, replay: replay.as_ref() },
                 Part::Provider { replay, .. } if is_own => TurnPart::Provider(replay),
@@ -126,7 +129,7 @@ impl<'history> Group<'history> {
                     let of_call =
                         |result: &Option<&ToolResult>| result.is_some_and(|result| result.call_id == call.call_id);
                     let result = given.iter_mut().find(|result| of_call(result)).and_then(Option::take);
-                    results.push(TurnResult { id: id.clone(), result });
+                    results.push(TurnResult { id: id.clone(), name: wire_tool_name(&call.tool_name), result });
                     TurnPart::Call(turn_call(call, id, is_own))
                 }
                 // Reasoning and blocks of another model fail its checks; sources stand in the text; no protocol takes

@@ -3,7 +3,7 @@
 use crablet::Millis;
 use crablet::model::{
     Access, Answer, Assembler, EncodedCache, HttpRequest, Model, ModelEvent, ModelRequest, Part, RequestOptions,
-    ResponseHead, ToolInput, Wire, anthropic, openai_chat, openai_responses,
+    ResponseHead, ToolInput, Wire, anthropic, gemini, openai_chat, openai_responses,
 };
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub(crate) fn model(wire: &str, provider: &str) -> Option<Model> {
     match wire {
         "anthropic" => Some(anthropic::model("m")),
+        "gemini" => Some(gemini::model("gemini-3-flash-preview")),
         "openai-responses" | "responses" => Some(openai_responses::model("m")),
         "openai-chat" => Some(openai_chat::model(openai_chat::Profile::from_name(provider), "m")),
         _ => None,
@@ -102,6 +103,7 @@ pub(crate) fn observed(answer: &Answer) -> Value {
         match part {
             Part::Text { text: more, replay } => {
                 let replay: Value = replay.as_ref().map_or(Value::Null, |raw| raw.read().unwrap());
+                signatures += usize::from(replay.get("thoughtSignature").is_some());
                 if replay.get("refusal").is_some() {
                     refusal.push_str(more);
                 } else {
@@ -113,12 +115,14 @@ pub(crate) fn observed(answer: &Answer) -> Value {
                 let replay: Value = replay.as_ref().map_or(Value::Null, |raw| raw.read().unwrap());
                 blocks.push(if replay.get("redacted").is_some() { "redacted_thinking" } else { "thinking" }.to_owned());
                 encrypted += usize::from(replay.get("encrypted_content").is_some_and(|content| !content.is_null()));
-                signatures += usize::from(replay.get("signature").is_some());
+                signatures += usize::from(replay.get("signature").or_else(|| replay.get("thoughtSignature")).is_some());
                 details.extend(replay.get("reasoning_details").and_then(Value::as_array).cloned().unwrap_or_default());
                 reasoning.push_str(more);
             }
             Part::ToolCall(call) => {
                 blocks.push("tool_use".to_owned());
+                signatures +=
+                    usize::from(call.replay.as_ref().is_some_and(|raw| raw.as_str().contains("thoughtSignature")));
                 calls.push(match &call.input {
                     ToolInput::Json(input) => {
                         json!({"id": call.call_id, "name": call.tool_name, "arguments": input.read::<Value>().unwrap()})
@@ -133,7 +137,10 @@ pub(crate) fn observed(answer: &Answer) -> Value {
                 });
             }
             Part::Source(_) => citations += 1,
-            Part::Provider { kind, .. } => blocks.push(kind.clone()),
+            Part::Provider { kind, replay } => {
+                signatures += usize::from(replay.as_str().contains("\"thoughtSignature\""));
+                blocks.push(kind.clone());
+            }
             _ => {}
         }
     }

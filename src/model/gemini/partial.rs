@@ -1,0 +1,114 @@
+//! Arguments that arrive as pieces with a path each (`partialArgs`).
+
+use serde_json::{Map, Value};
+
+use crate::json::{Object, read_string};
+
+/// Puts a piece into the arguments. A text for a place that has one already goes on with it. A path that is malformed or
+/// leads too deep or too far is ignored, since nothing good can come of it.
+pub(super) fn apply(arguments: &mut Value, piece: &Object<'_>) {
+    let Some(path) = piece.string("jsonPath") else { return };
+    let Some(place) = segments(&path).and_then(|segments| reach(arguments, &segments)) else { return };
+    if let Some(text) = piece.get("stringValue").and_then(|raw| read_string(raw.get())) {
+        match place {
+            Value::String(whole) => whole.push_str(&text),
+            place => *place = Value::String(text),
+        }
+    } else if let Some(raw) = piece.get("numberValue").or_else(|| piece.get("boolValue")) {
+        *place = serde_json::from_str(raw.get()).unwrap_or_default();
+    } else if piece.get("nullValue").is_some() {
+        *place = Value::Null;
+    }
+}
+
+enum Segment {
+    Member(String),
+    Element(usize),
+}
+
+/// The most steps of a path; the same depth that JSON may have.
+const MAX_DEPTH: usize = 128;
+
+/// The most elements that a path may make an array have.
+const MAX_ELEMENTS: usize = 4096;
+
+/// Reads `$.a.b[0]['c d']`.
+fn segments(path: &str) -> Option<Vec<Segment>> {
+    let mut rest = path.strip_prefix('$')?;
+    let mut segments = Vec::new();
+    while !rest.is_empty() && segments.len() < MAX_DEPTH {
+        if let Some(behind) = rest.strip_prefix('.') {
+            let end = behind.find(['.', '[']).unwrap_or(behind.len());
+            segments.push(Segment::Member(behind.get(..end)?.to_owned()));
+            rest = behind.get(end..)?;
+        } else {
+            let (inner, behind) = rest.strip_prefix('[')?.split_once(']')?;
+            let quoted = inner.strip_prefix(['\'', '"']).and_then(|inner| inner.strip_suffix(['\'', '"']));
+            segments.push(match quoted {
+                Some(name) => Segment::Member(name.to_owned()),
+                None => Segment::Element(inner.parse().ok().filter(|index| *index < MAX_ELEMENTS)?),
+            });
+            rest = behind;
+        }
+    }
+    rest.is_empty().then_some(segments)
+}
+
+/// The value at a path, made on the way.
+fn reach<'value>(value: &'value mut Value, segments: &[Segment]) -> Option<&'value mut Value> {
+    let Some((segment, rest)) = segments.split_first() else { return Some(value) };
+    match segment {
+        Segment::Member(name) => {
+            if !value.is_object() {
+                *value = Value::Object(Map::new());
+            }
+            reach(value.as_object_mut()?.entry(name.clone()).or_insert(Value::Null), rest)
+        }
+        Segment::Element(index) => {
+            if !value.is_array() {
+                *value = Value::Array(Vec::new());
+            }
+            let elements = value.as_array_mut()?;
+            if elements.len() <= *index {
+                elements.resize(index + 1, Value::Null);
+            }
+            reach(elements.get_mut(*index)?, rest)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(pieces: &[&str]) -> String {
+        let mut arguments = Value::Object(Map::new());
+        for piece in pieces {
+            apply(&mut arguments, &Object::parse(piece).unwrap());
+        }
+        arguments.to_string()
+    }
+
+    #[test]
+    fn pieces_make_a_whole() {
+        assert_eq!(
+            applied(&[
+                r#"{"jsonPath":"$.a","stringValue":"x","willContinue":true}"#,
+                r#"{"jsonPath":"$.a","stringValue":"y"}"#,
+                r#"{"jsonPath":"$.l[1]['c d']","numberValue":1.5}"#,
+                r#"{"jsonPath":"$.b","boolValue":true}"#,
+                r#"{"jsonPath":"$.n","nullValue":"NULL_VALUE"}"#,
+            ]),
+            r#"{"a":"xy","b":true,"l":[null,{"c d":1.5}],"n":null}"#
+        );
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_are_ignored() {
+        for path in ["a", "$x", "$.l[4294967295]", "$[", "$[x]"] {
+            assert_eq!(applied(&[&format!(r#"{{"jsonPath":"{path}","stringValue":"x"}}"#)]), "{}", "{path}");
+        }
+        let deep = format!(r#"{{"jsonPath":"${}","stringValue":"x"}}"#, ".a".repeat(200));
+        assert_eq!(applied(&[&deep]), "{}");
+    }
+}
