@@ -68,7 +68,7 @@ struct Serve {
 #[derive(Debug, Args)]
 #[group(id = "client", required = true, multiple = true)]
 struct Client {
-    /// The origin of the page or extension, such as https://app.example or chrome-extension://<id>.
+    /// The origin of the page or extension, such as `https://app.example` or `chrome-extension://ID`.
     #[arg(long = "origin", conflicts_with = "native")]
     origins: Vec<String>,
     /// For a program that is no browser and sends no origin.
