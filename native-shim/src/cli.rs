@@ -12,6 +12,7 @@ use crablet::native::process::GuardianCommand;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Config, ConfigError};
+use crate::doctor::examine;
 use crate::grants::{Grant, GrantError, GrantFile};
 use crate::listener::{Shim, bind};
 use crate::log::note;
@@ -37,6 +38,15 @@ pub(crate) struct Arguments {
 enum Command {
     /// Serves the servers of a configuration file until it is stopped.
     Serve(Serve),
+    /// Says what is wrong with a set-up: reads the file and the tokens, and starts every server once.
+    Doctor {
+        /// The mcpServers file.
+        #[arg(long)]
+        config: PathBuf,
+        /// The TCP port that the shim is to listen on.
+        #[arg(long, default_value_t = DEFAULT_PORT)]
+        port: u16,
+    },
     /// Makes a token for one or more origins and the named servers, and prints it.
     Grant(GrantArguments),
     /// Lists the tokens by their key ids.
@@ -94,6 +104,8 @@ pub(crate) enum CommandError {
     Grant(#[from] GrantError),
     #[error("crablet-shim: {0}")]
     Origin(#[from] NotAnOrigin),
+    #[error("crablet-shim: problems found: {0}")]
+    Problems(u32),
     #[error("crablet-shim: no token has the key id {0:?}; `crablet-shim tokens` lists them")]
     UnknownToken(String),
     #[error(
@@ -110,15 +122,24 @@ pub(crate) enum CommandError {
 pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
     let grants = GrantFile::locate(arguments.state_dir)?;
     match arguments.command {
-        Command::Serve(arguments) => {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(serve(arguments, grants))
-        }
+        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, grants)),
+        Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &grants, &guardian()?)) {
+            0 => Ok(()),
+            problems => Err(CommandError::Problems(problems)),
+        },
         Command::Grant(arguments) => grant(arguments, &grants),
         Command::Tokens => list(&grants),
         Command::Revoke { key_id } if grants.revoke(&key_id)? => Ok(()),
         Command::Revoke { key_id } => Err(CommandError::UnknownToken(key_id)),
     }
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+fn guardian() -> io::Result<GuardianCommand> {
+    Ok(GuardianCommand { program: std::env::current_exe()?, arguments: vec![GUARD.into()] })
 }
 
 async fn serve(arguments: Serve, grants: GrantFile) -> Result<(), CommandError> {
@@ -129,12 +150,11 @@ async fn serve(arguments: Serve, grants: GrantFile) -> Result<(), CommandError> 
     if granted.is_empty() {
         note("no token has been granted yet, so that nobody can come in; see `crablet-shim grant --help`");
     }
-    let guardian = GuardianCommand { program: std::env::current_exe()?, arguments: vec![GUARD.into()] };
     let failed = |error| CommandError::Port { port: arguments.port, error };
     let listener = bind(arguments.port).await.map_err(failed)?;
     let port = listener.local_addr()?.port();
     let names = config.names();
-    let sessions = Sessions::new(guardian, Duration::from_secs(arguments.grace), grants.clone());
+    let sessions = Sessions::new(guardian()?, Duration::from_secs(arguments.grace), grants.clone());
     let origins = (!origins.is_empty()).then_some(origins);
     let shim = Arc::new(Shim::new(config, port, origins, grants, sessions));
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

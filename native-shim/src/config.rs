@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crablet::json::Object;
+use crablet::native::process::{GuardianCommand, ServerCommand};
 use serde::de::IgnoredAny;
 
 use crate::origin::Origin;
@@ -27,6 +28,17 @@ pub(crate) struct Server {
     pub(crate) directory: Option<PathBuf>,
     /// The only origins that may use it; empty for every origin that a token names.
     pub(crate) origins: Vec<Origin>,
+}
+
+impl Server {
+    /// How to start it.
+    pub(crate) fn to_command(&self, guardian: &GuardianCommand) -> ServerCommand {
+        let mut command = ServerCommand::new(&self.command, &self.arguments);
+        command.environment = self.environment.clone();
+        command.directory = self.directory.clone();
+        command.guardian = Some(guardian.clone());
+        command
+    }
 }
 
 /// Everything that is wrong with a file.

@@ -1,12 +1,12 @@
-//! Finding out once what a configured server speaks, with a process that is thrown away afterwards: some servers exit when
-//! the first thing they get is a request they do not know.
+//! Finding out what a configured server speaks, with a process that is thrown away afterwards: some servers exit when the
+//! first thing they get is a request they do not know.
 
 use std::time::Duration;
 
 use crablet::json::{Object, RawJson};
-use crablet::jsonrpc::{Message, RequestId};
+use crablet::jsonrpc::{Message, RequestId, RpcError};
 use crablet::mcp::transport::shim::ServerEra;
-use crablet::native::process::{ProcessEvent, ProcessOutput, ServerCommand, ServerProcess};
+use crablet::native::process::{ExitReport, ProcessEvent, ProcessOutput, ServerCommand, ServerProcess};
 use tokio::time::timeout;
 
 /// The process ended without an answer: it may be one that does not know the question, or one that could not start this
@@ -25,20 +25,30 @@ pub(crate) async fn find_era(command: ServerCommand) -> Result<Option<ServerEra>
         // message as well, or instead.
         Err(_) => {
             let _ = input.send(INITIALIZE.to_owned()).await;
-            timeout(START_LIMIT, next_answer(&mut output)).await.unwrap_or(Answer::None)
+            match timeout(START_LIMIT, next_answer(&mut output)).await {
+                Ok(answer) => answer,
+                Err(_) => return Ok(None),
+            }
         }
     };
     match answer {
-        Answer::Era(era) => Ok(Some(era)),
-        Answer::Exited => Err(Unsure(Some(ServerEra::Handshake))),
-        Answer::None => Ok(None),
+        Answer::Response { id, outcome } => Ok(Some(era_of(id.as_ref(), &outcome))),
+        Answer::Exited(_) => Err(Unsure(Some(ServerEra::Handshake))),
     }
 }
 
-enum Answer {
-    Era(ServerEra),
-    Exited,
-    None,
+/// The first answer of a server to `initialize`, or `None` when it gave none in time.
+pub(crate) async fn greet(command: ServerCommand) -> Option<Answer> {
+    let ServerProcess { input, mut output, log: _ } = ServerProcess::start(command);
+    let _ = input.send(INITIALIZE.to_owned()).await;
+    timeout(START_LIMIT, next_answer(&mut output)).await.ok()
+}
+
+/// The first thing that a server does about a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Response { id: Option<RequestId>, outcome: Result<RawJson, RpcError> },
+    Exited(ExitReport),
 }
 
 /// The first answer decides.
@@ -46,30 +56,33 @@ async fn next_answer(output: &mut ProcessOutput) -> Answer {
     loop {
         match output.next().await {
             Some(ProcessEvent::Message(text)) => {
-                let messages = Message::parse(&text).unwrap_or_default();
-                if let Some(era) = messages.iter().find_map(era_of) {
-                    return Answer::Era(era);
+                let mut messages = Message::parse(&text).unwrap_or_default().into_iter();
+                let response = messages.find_map(|message| match message {
+                    Message::Response { id, outcome } => Some(Answer::Response { id, outcome }),
+                    _ => None,
+                });
+                if let Some(response) = response {
+                    return response;
                 }
             }
-            Some(ProcessEvent::Exited(_)) => return Answer::Exited,
-            None => return Answer::None,
+            Some(ProcessEvent::Exited(report)) => return Answer::Exited(report),
+            None => return Answer::Exited(ExitReport::default()),
         }
     }
 }
 
-fn era_of(message: &Message) -> Option<ServerEra> {
-    let Message::Response { id, outcome } = message else { return None };
+fn era_of(id: Option<&RequestId>, outcome: &Result<RawJson, RpcError>) -> ServerEra {
     let is_discovery = match id {
         Some(RequestId::Text(id)) => id == "discover",
         // An error without an id answers what came first.
         _ => true,
     };
-    Some(match outcome {
+    match outcome {
         Ok(result) if is_discovery && lists_versions(result) => ServerEra::Stateless,
         // "Unsupported protocol version" names what is supported, which only a stateless server does.
         Err(error) if is_discovery && error.code == UNSUPPORTED_VERSION => ServerEra::Stateless,
         _ => ServerEra::Handshake,
-    })
+    }
 }
 
 fn lists_versions(result: &RawJson) -> bool {

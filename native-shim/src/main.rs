@@ -5,6 +5,7 @@
 //! crablet-shim grant --native --server files                        the same for a program that sends no Origin
 //! crablet-shim tokens                                               lists tokens by their key id
 //! crablet-shim revoke <key-id>                                      takes one back, from open connections too
+//! crablet-shim doctor --config servers.json                         says what is wrong with a set-up
 //! crablet-shim serve --config servers.json [--port 6735] [--origin https://app.example]… [--grace 60]
 //! ```
 //!
@@ -27,6 +28,7 @@
 
 mod cli;
 mod config;
+mod doctor;
 mod era;
 mod gate;
 mod grants;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crablet::mcp::transport::shim::{Attach, ServerEra};
-use crablet::native::process::{GuardianCommand, ServerCommand, ServerProcess};
+use crablet::native::process::{GuardianCommand, ServerProcess};
 use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
@@ -85,7 +85,7 @@ impl Sessions {
             grants: self.grants.clone(),
         };
         let (attachments, requests) = mpsc::channel(1);
-        let process = ServerProcess::start(self.command(server));
+        let process = ServerProcess::start(server.to_command(&self.guardian));
         let session = run_session(options, process, requests, self.shutdown.subscribe());
         let open = Arc::clone(&self.open);
         open.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), attachments.clone());
@@ -108,7 +108,7 @@ impl Sessions {
             }
             Arc::clone(&known.era)
         };
-        let found = era.get_or_try_init(|| find_era(self.command(server))).await;
+        let found = era.get_or_try_init(|| find_era(server.to_command(&self.guardian))).await;
         found.copied().unwrap_or_else(|Unsure(guess)| guess)
     }
 
@@ -119,14 +119,6 @@ impl Sessions {
         let all = u32::try_from(MAX_PROCESSES).unwrap_or(u32::MAX);
         // What is left after this is ended by the guardians.
         drop(timeout(SHUTDOWN_LIMIT, self.processes.acquire_many(all)).await);
-    }
-
-    fn command(&self, server: &Server) -> ServerCommand {
-        let mut command = ServerCommand::new(&server.command, &server.arguments);
-        command.environment = server.environment.clone();
-        command.directory = server.directory.clone();
-        command.guardian = Some(self.guardian.clone());
-        command
     }
 }
 

@@ -52,3 +52,23 @@ fn an_error_is_printed_with_its_place_and_ends_the_program() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
     std::fs::remove_file(&file).unwrap();
 }
+
+#[tokio::test]
+async fn the_doctor_says_what_is_wrong() {
+    let good = r#"read -r first; echo '{"jsonrpc":"2.0","id":"initialize","result":{"protocolVersion":"2025-11-25","serverInfo":{"name":"good","version":"1"}}}'; cat"#;
+    let servers = json!({ "good": script(good), "bad": script("echo boom >&2; exit 3") });
+    let shim = Shim::start(servers, &[]).await;
+    shim.grant("", &["good", "missing"]).await;
+    let (healthy, report) = shim.doctor().await;
+    assert!(!healthy);
+    for line in [
+        "ok       the server \"good\" starts and answers: good 1, revision 2025-11-25\n",
+        "problem  the server \"bad\" exited with code 3; its last words: boom\n",
+        "is for the server \"missing\", which the configuration does not offer",
+    ] {
+        assert!(report.contains(line), "{report}");
+    }
+    shim.write_config(&json!({ "mcpServers": { "good": script(good), "missing": script(good) } }).to_string());
+    let (healthy, report) = shim.doctor().await;
+    assert!(healthy, "{report}");
+}

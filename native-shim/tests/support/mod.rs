@@ -100,6 +100,18 @@ impl Shim {
         write_config(&self.directory, text);
     }
 
+    /// What the doctor says of the set-up, and whether it is content.
+    pub(crate) async fn doctor(&self) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_crablet-shim"))
+            .args(["doctor", "--port", &self.port.to_string(), "--config"])
+            .arg(self.directory.join("servers.json"))
+            .env("CRABLET_STATE_DIR", self.directory.join("state"))
+            .output()
+            .await
+            .unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
     /// The next line of the log that holds this text.
     pub(crate) async fn log_line(&mut self, text: &str) -> String {
         loop {

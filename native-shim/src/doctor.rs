@@ -1,0 +1,99 @@
+//! `doctor`: looks at a set-up the way a helpful colleague would, and says what is wrong with it.
+
+use std::path::Path;
+
+use crablet::json::{Object, RawJson};
+use crablet::native::process::GuardianCommand;
+
+use crate::config::{Config, Server};
+use crate::era::{Answer, greet};
+use crate::grants::{Grant, GrantFile};
+use crate::listener::bind;
+
+/// The problems so far; everything else is only printed.
+#[derive(Debug, Default)]
+struct Problems(u32);
+
+/// Looks at everything, starts every server once, prints what it finds, and gives the number of problems.
+pub(crate) async fn examine(file: &Path, port: u16, grants: &GrantFile, guardian: &GuardianCommand) -> u32 {
+    let mut problems = Problems::default();
+    let config = match Config::read(file) {
+        Ok(config) => config,
+        Err(error) => {
+            problems.add(&error.to_string());
+            Config::default()
+        }
+    };
+    config.remarks.iter().for_each(|text| remark(text));
+    match grants.read() {
+        Ok(granted) if granted.is_empty() => {
+            problems.add("no token has been granted, so that nobody can come in; see `crablet-shim grant --help`");
+        }
+        Ok(granted) => examine_grants(&granted, &config, &mut problems),
+        Err(error) => problems.add(&error.to_string()),
+    }
+    match bind(port).await {
+        Ok(_) => remark(&format!("port {port} is free: the shim does not run there at the moment")),
+        Err(error) => remark(&format!(
+            "port {port} is taken ({error}): by the shim if it runs, otherwise choose another with --port"
+        )),
+    }
+    for (name, server) in &config.servers {
+        examine_server(name, server, guardian, &mut problems).await;
+    }
+    problems.0
+}
+
+fn examine_grants(granted: &[Grant], config: &Config, problems: &mut Problems) {
+    for grant in granted {
+        let key_id = grant.token.key_id();
+        for server in grant.servers.iter().filter(|server| !config.servers.contains_key(*server)) {
+            problems.add(&format!(
+                "the token {key_id} is for the server {server:?}, which the configuration does not offer; grant anew \
+                 with the right name and `crablet-shim revoke {key_id}`"
+            ));
+        }
+    }
+    good(&format!("tokens: {}", granted.len()));
+}
+
+async fn examine_server(name: &str, server: &Server, guardian: &GuardianCommand, problems: &mut Problems) {
+    match greet(server.to_command(guardian)).await {
+        Some(Answer::Response { outcome: Ok(result), .. }) => {
+            good(&format!("the server {name:?} starts and answers: {}", introduce(&result)));
+        }
+        Some(Answer::Response { outcome: Err(error), .. }) => good(&format!(
+            "the server {name:?} starts, and refuses `initialize` ({}): it may speak the stateless revision only",
+            error.message
+        )),
+        Some(Answer::Exited(report)) => problems.add(&report.describe(name)),
+        None => problems.add(&format!(
+            "the server {name:?} starts but answers nothing; run `{}` by hand and see whether it is an MCP server on \
+             standard input and output",
+            server.command
+        )),
+    }
+}
+
+/// What a server says of itself.
+fn introduce(result: &RawJson) -> String {
+    let result = Object::parse(result.as_str()).unwrap_or_default();
+    let info = result.object("serverInfo").unwrap_or_default();
+    let text = |object: &Object<'_>, member| object.string(member).unwrap_or_else(|| "?".to_owned());
+    format!("{} {}, revision {}", text(&info, "name"), text(&info, "version"), text(&result, "protocolVersion"))
+}
+
+fn good(text: &str) {
+    println!("ok       {text}");
+}
+
+fn remark(text: &str) {
+    println!("note     {text}");
+}
+
+impl Problems {
+    fn add(&mut self, text: &str) {
+        self.0 += 1;
+        println!("problem  {text}");
+    }
+}
