@@ -1,5 +1,7 @@
 // `make demo-check`: starts the demo as a user would, drives the page in a real Chromium, and says what holds.
 //
+//   node demo-check.mjs [SUITE…]   only these suites of checks.mjs, such as: tools lostShim
+//
 //   CHROMIUM   the browser's path (default: the Chromium or Chrome on PATH)
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -69,7 +71,9 @@ async function main() {
   });
   try {
     const playground = await Playground.open(browser, demo.pageAddress);
-    for (const suite of suites) await suite({ check, demo, playground, screenshotFolder });
+    const wanted = process.argv.slice(2);
+    const chosen = suites.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+    for (const suite of chosen) await suite({ check, demo, playground, screenshotFolder });
   } finally {
     await browser.close();
     await rm(profile, { recursive: true, force: true });

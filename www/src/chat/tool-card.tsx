@@ -29,7 +29,7 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
       >
         <summary>
           <StatusMark status={tool.status} />
-          <span class="tool-name">{tool.name}</span>
+          <span class="tool-name">{ownName(tool)}</span>
           {tool.server && <span class="tool-server">{tool.server}</span>}
           <span class="tool-preview">{oneLine(tool.status === "error" ? textOf(tool.content) : tool.input)}</span>
           <span class="tool-status">{duration(tool) ?? STATUS_WORDS[tool.status]}</span>
@@ -93,6 +93,11 @@ function StatusMark({ status }: { readonly status: ToolStatus }) {
       <span class="visually-hidden">{STATUS_WORDS[status]}</span>
     </span>
   );
+}
+
+/** The tool's name without its server's, which stands beside it. */
+function ownName({ name, server }: ToolItem): string {
+  return server !== undefined && name.startsWith(`${server}__`) ? name.slice(server.length + 2) : name;
 }
 
 /** How long the call took; `undefined` while it runs, and where nobody knows. */
