@@ -2,6 +2,8 @@
 
 mod answer;
 mod call;
+mod call_execution;
+mod call_preparation;
 mod compaction;
 mod context;
 mod conversation;
@@ -13,6 +15,7 @@ mod event;
 mod event_json;
 mod ids;
 mod input;
+mod limits;
 mod plan;
 mod prepare;
 mod repetition;

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use super::answer::Answer;
-use super::compaction::Compaction;
 use super::context::Context;
 use super::conversation::Conversation;
 use super::effect::{Effect, ModelCallId};
 use super::event::{EndReason, EventKind};
 use super::input::InputError;
 use super::plan::StepPlan;
+use super::retry;
 use super::run::{ModelCall, Phase, Run, Suspension};
 use super::timers::Purpose;
 use super::tools::Batch;
-use super::{repetition, retry};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     AssistantMessage, Body, Message, ModelEvent, ModelRef, Origin, Part, StopReason, ToolCall, ToolMessage, ToolResult,
@@ -281,65 +280,6 @@ impl Run {
                 self.end(conversation, now, reason, None);
             }
             _ => self.phase = Phase::BetweenSteps,
-        }
-    }
-
-    fn compact_beyond_threshold(&mut self, conversation: &mut Conversation, now: Millis) {
-        if let Some(Compaction { threshold: Some(threshold), keep }) = conversation.agent.policy.compaction
-            && conversation.context_tokens > threshold
-        {
-            self.compact(conversation, now, keep);
-        }
-    }
-
-    /// Makes the step shorter after the provider called it too long. What stays is at most half of what was sent, since
-    /// the model's window may be smaller than what the policy would keep.
-    fn shorten(&mut self, conversation: &mut Conversation, now: Millis) -> bool {
-        let Some(Compaction { keep, .. }) = conversation.agent.policy.compaction else { return false };
-        if std::mem::replace(&mut self.shortened, true) {
-            return false;
-        }
-        self.plan.messages = None;
-        let half = conversation.context_tokens / 2;
-        self.compact(conversation, now, keep.min(half))
-    }
-
-    fn compact(&mut self, conversation: &mut Conversation, now: Millis, keep: u64) -> bool {
-        let tokens_before = conversation.context_tokens;
-        let Some((message, replaced)) = conversation.compact(keep) else { return false };
-        let tokens_after = conversation.context_tokens;
-        let mut context = self.context(conversation, now);
-        context.emit(EventKind::CompactionStart);
-        context.emit(EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after });
-        true
-    }
-
-    /// Tells a model that goes round in a circle, and ends the run if it goes on. A message of the user breaks a circle.
-    fn break_circle(&mut self, conversation: &mut Conversation, now: Millis) {
-        let limit = conversation.agent.policy.max_identical_steps;
-        if limit == 0 || !conversation.steers.is_empty() {
-            return;
-        }
-        let count = repetition::identical_steps(&conversation.history, limit.saturating_add(1));
-        if count == limit {
-            let message = conversation.push_user(repetition::nudge(count), Origin::Nudge);
-            self.context(conversation, now).emit(EventKind::MessageAdded(message));
-        } else if count > limit {
-            self.context(conversation, now).emit(EventKind::LimitReached { limit: "loop" });
-            self.end(conversation, now, EndReason::Limit, None);
-        }
-    }
-
-    /// The limit that forbids another step.
-    fn limit_reached(&self, conversation: &Conversation) -> Option<&'static str> {
-        let policy = &conversation.agent.policy;
-        let tokens = self.usage.input.unwrap_or(0).saturating_add(self.usage.output.unwrap_or(0));
-        if self.steps >= policy.max_steps {
-            Some("steps")
-        } else if policy.max_tokens.is_some_and(|limit| tokens >= limit) {
-            Some("tokens")
-        } else {
-            None
         }
     }
 

@@ -1,74 +1,20 @@
-//! Random runs whose process is killed anywhere. Each restore goes through the saved text into a fresh machine. In the
-//! end the transcript is that of the run without a crash, no tool that may run once ran twice, and there is exactly one
-//! `run-end`.
-//!
-//! `CRABLET_CRASH_SCRIPTS` sets how many scripts are run.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
-
-#[allow(dead_code, reason = "other tests use the rest of it")]
-#[path = "session/harness.rs"]
-mod harness;
-#[path = "session/rebuild.rs"]
-mod rebuild;
+//! The host of a run, and what survives when its process is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crablet::agent::{
-    Agent, Approval, ContextItem, Effect, Event, EventKind, HookQuestion, HookReply, Hooks, Input, Session, Status,
-    TimerId, ToolDefinition, ToolOutput,
+    Approval, ContextItem, Effect, Event, HookQuestion, HookReply, Input, Session, Status, TimerId, ToolOutput,
 };
-use crablet::model::{Body, Content, ModelEvent, StopReason};
+use crablet::model::{Body, Content};
 use crablet::{Error, ErrorKind, Millis};
-use harness::{agent, call_block, content_in_short, in_short, stop, text, tool};
 
-const DEFAULT_SCRIPTS: u64 = 1_000;
-
-#[test]
-fn a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened() {
-    let mut counts = Counts::default();
-    let scripts = std::env::var("CRABLET_CRASH_SCRIPTS").ok().and_then(|n| n.parse().ok()).unwrap_or(DEFAULT_SCRIPTS);
-    for seed in 0..scripts {
-        let script = Script::random(seed);
-        let undisturbed = World::new(&script, 0, Saving::BeforeAcknowledging).run();
-        let crashed = World::new(&script, 3, Saving::BeforeAcknowledging).run();
-        counts.add(&script, &crashed);
-
-        for (call_id, times) in &crashed.performed {
-            assert!(*times <= 1 || may_repeat(call_id), "script {seed}: {call_id} was performed {times} times");
-        }
-        let interrupted = &crashed.interrupted;
-        assert_eq!(
-            without(&crashed.transcript, interrupted),
-            without(&undisturbed.transcript, interrupted),
-            "script {seed}"
-        );
-        assert_eq!(rebuild::transcript(&crashed.events), crashed.transcript, "script {seed}: rebuilt from events");
-        let ends = crashed.events.iter().filter(|event| matches!(event.kind, EventKind::RunEnd(_))).count();
-        assert_eq!(ends, 1, "script {seed}: exactly one run-end");
-        assert!(
-            matches!(crashed.events.last().unwrap().kind, EventKind::RunEnd(_)),
-            "script {seed}: and it is the last"
-        );
-    }
-    println!("{scripts} scripts\n{counts}");
-    counts.demand(if scripts >= DEFAULT_SCRIPTS { 100 } else { 0 });
-}
-
-/// The promise needs the write-ahead: a host that acknowledges a checkpoint before it is safe runs tools twice.
-#[test]
-fn without_the_write_ahead_tools_run_twice() {
-    let twice = (0..300).filter(|seed| {
-        let script = Script::random(*seed);
-        let crashed = World::new(&script, 3, Saving::OnlyModelCalls).run();
-        crashed.performed.iter().any(|(call_id, times)| *times > 1 && !may_repeat(call_id))
-    });
-    assert!(twice.count() > 0, "the test above would not notice a missing write-ahead");
-}
+use crate::harness::{content_in_short, in_short, text};
+use crate::script::{Dice, Script};
 
 /// When a checkpoint is safe and when the host says so.
 #[derive(Clone, Copy, PartialEq)]
-enum Saving {
+pub(crate) enum Saving {
     /// As the contract says.
     BeforeAcknowledging,
     /// What a machine without write-ahead amounts to: the start of tools is acknowledged but never saved.
@@ -77,92 +23,18 @@ enum Saving {
 
 /// Where a process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum KillPoint {
+pub(crate) enum KillPoint {
     EffectNotPerformed,
     PerformedNotReported,
     ReportedNotSaved,
     MidStream,
 }
 
-const KILL_POINTS: [KillPoint; 4] =
+pub(crate) const KILL_POINTS: [KillPoint; 4] =
     [KillPoint::EffectNotPerformed, KillPoint::PerformedNotReported, KillPoint::ReportedNotSaved, KillPoint::MidStream];
 
-/// What the model, the tools and the people of one run do. Each is a function of what it is asked, so that it does the
-/// same after a crash.
-struct Script {
-    seed: u64,
-    steps: Vec<Step>,
-    hooks: Hooks,
-    places: u32,
-    /// The most messages that the model takes, unless it gets them in a shorter form.
-    window: Option<usize>,
-}
-
-#[derive(Default)]
-struct Step {
-    failures: u32,
-    /// Kinds of tools, which are their names.
-    calls: Vec<&'static str>,
-    steered: bool,
-    followed_up: bool,
-}
-
-const KINDS: [&str; 8] = ["plain", "plain", "often", "alone", "guarded", "client", "checked", "hanging"];
-
-impl Script {
-    fn random(seed: u64) -> Self {
-        let mut dice = Dice(seed);
-        let steps = (0..1 + dice.roll(3)).map(|_| Step {
-            failures: if dice.roll(4) == 0 { 1 + dice.roll(2) as u32 } else { 0 },
-            calls: (0..dice.roll(4)).map(|_| KINDS[dice.roll(KINDS.len() as u64) as usize]).collect(),
-            steered: dice.roll(4) == 0,
-            followed_up: dice.roll(6) == 0,
-        });
-        let steps = steps.collect();
-        let hooks = Hooks {
-            before_tool_call: dice.roll(3) == 0,
-            after_tool_call: dice.roll(3) == 0,
-            prepare_step: dice.roll(4) == 0,
-            prepare_context: dice.roll(4) == 0,
-            ..Hooks::default()
-        };
-        let places = 1 + dice.roll(3) as u32;
-        Self { seed, steps, hooks, places, window: (dice.roll(3) == 0).then_some(4) }
-    }
-
-    fn agent(&self) -> Agent {
-        let tools = vec![
-            tool("plain"),
-            ToolDefinition { repeatable: true, ..tool("often") },
-            ToolDefinition { sequential: true, ..tool("alone") },
-            ToolDefinition { needs_approval: true, ..tool("guarded") },
-            ToolDefinition { client_side: true, ..tool("client") },
-            ToolDefinition { has_validator: true, repeatable: true, ..tool("checked") },
-            ToolDefinition { timeout: Some(1_000), ..tool("hanging") },
-        ];
-        let mut agent = Agent { hooks: self.hooks, has_store: true, ..agent(tools) };
-        agent.policy.max_concurrent_tools = self.places;
-        agent
-    }
-
-    /// The first and the second half of the answer to a history with so many answers.
-    fn answer(&self, number: usize) -> (Vec<ModelEvent>, Vec<ModelEvent>) {
-        let first = vec![
-            ModelEvent::TextStart { block: 0 },
-            ModelEvent::TextDelta { block: 0, text: format!("answer {number}") },
-        ];
-        let mut second = vec![ModelEvent::TextEnd { block: 0, replay: None }];
-        let calls = self.steps.get(number).map(|step| step.calls.as_slice()).unwrap_or_default();
-        for (name, block) in calls.iter().zip(1..) {
-            second.extend(call_block(block, &format!("{name}-{number}-{block}"), name, "{}"));
-        }
-        second.extend(stop(if calls.is_empty() { StopReason::Stop } else { StopReason::ToolUse }));
-        (first, second)
-    }
-}
-
 /// The world outside the process: it survives a crash.
-struct World<'script> {
+pub(crate) struct World<'script> {
     script: &'script Script,
     saving: Saving,
     kills_left: u32,
@@ -170,23 +42,23 @@ struct World<'script> {
     dice: Dice,
     now: Millis,
     store: Option<(String, usize)>,
-    events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     failures: Vec<u32>,
-    performed: BTreeMap<String, u32>,
-    killed: BTreeMap<KillPoint, u32>,
+    pub(crate) performed: BTreeMap<String, u32>,
+    pub(crate) killed: BTreeMap<KillPoint, u32>,
 }
 
 /// What is left when a run is over.
-struct Aftermath {
-    transcript: Vec<String>,
-    interrupted: BTreeSet<String>,
-    events: Vec<Event>,
-    performed: BTreeMap<String, u32>,
-    killed: BTreeMap<KillPoint, u32>,
+pub(crate) struct Aftermath {
+    pub(crate) transcript: Vec<String>,
+    pub(crate) interrupted: BTreeSet<String>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) performed: BTreeMap<String, u32>,
+    pub(crate) killed: BTreeMap<KillPoint, u32>,
 }
 
 /// A process: all of it is gone when it is killed.
-struct Process {
+pub(crate) struct Process {
     session: Session,
     open: Vec<Open>,
     timers: Vec<(TimerId, Millis)>,
@@ -195,15 +67,15 @@ struct Process {
 }
 
 /// Something the host is at.
-struct Open {
+pub(crate) struct Open {
     effect: Effect,
     is_streaming: bool,
 }
 
-struct Killed;
+pub(crate) struct Killed;
 
 impl<'script> World<'script> {
-    fn new(script: &'script Script, kills: u32, saving: Saving) -> Self {
+    pub(crate) fn new(script: &'script Script, kills: u32, saving: Saving) -> Self {
         Self {
             script,
             saving,
@@ -219,7 +91,7 @@ impl<'script> World<'script> {
         }
     }
 
-    fn run(mut self) -> Aftermath {
+    pub(crate) fn run(mut self) -> Aftermath {
         loop {
             let mut process = self.start();
             if let Ok(()) = self.work(&mut process) {
@@ -485,90 +357,5 @@ impl Open {
             Effect::Checkpoint { .. } => true,
             _ => false,
         }
-    }
-}
-
-/// How often each feature and each kill point was met.
-#[derive(Default)]
-struct Counts {
-    features: BTreeMap<&'static str, u32>,
-    kill_points: BTreeMap<KillPoint, u32>,
-}
-
-impl Counts {
-    fn add(&mut self, script: &Script, crashed: &Aftermath) {
-        let calls = |name: &str| script.steps.iter().any(|step| step.calls.contains(&name));
-        let met = [
-            ("parallel", script.steps.iter().any(|step| step.calls.len() > 1)),
-            ("sequential", calls("alone")),
-            ("approvals", calls("guarded")),
-            ("client-side", calls("client")),
-            ("validators", calls("checked")),
-            ("repeatable", calls("often")),
-            ("timers", calls("hanging")),
-            ("hooks of tools", script.hooks.before_tool_call || script.hooks.after_tool_call),
-            ("hooks of steps", script.hooks.prepare_step || script.hooks.prepare_context),
-            ("retry", script.steps.iter().any(|step| step.failures > 0)),
-            ("compaction", crashed.events.iter().any(|event| matches!(event.kind, EventKind::CompactionEnd { .. }))),
-            ("steering", script.steps.iter().any(|step| step.steered)),
-            ("follow-ups", script.steps.iter().any(|step| step.followed_up)),
-            ("interrupted tools", !crashed.interrupted.is_empty()),
-        ];
-        for (feature, is_met) in met {
-            *self.features.entry(feature).or_default() += u32::from(is_met);
-        }
-        for (point, times) in &crashed.killed {
-            *self.kill_points.entry(*point).or_default() += times;
-        }
-    }
-
-    fn demand(&self, least: u32) {
-        for (feature, times) in &self.features {
-            assert!(*times >= least, "{feature} was met only {times} times");
-        }
-        for point in KILL_POINTS {
-            assert!(self.kill_points.get(&point).is_some_and(|times| *times >= least), "{point:?} was met too rarely");
-        }
-    }
-}
-
-impl std::fmt::Display for Counts {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (feature, times) in &self.features {
-            writeln!(formatter, "  {feature}: {times} scripts")?;
-        }
-        for (point, times) in &self.kill_points {
-            writeln!(formatter, "  killed at {point:?}: {times} times")?;
-        }
-        Ok(())
-    }
-}
-
-fn may_repeat(call_id: &str) -> bool {
-    ["often", "checked", "client"].iter().any(|name| call_id.starts_with(name))
-}
-
-/// The transcript with the outcome of these calls left open.
-fn without(transcript: &[String], call_ids: &BTreeSet<String>) -> Vec<String> {
-    let mut transcript = transcript.to_vec();
-    for line in &mut transcript {
-        for call_id in call_ids {
-            for outcome in ["ok", "error"] {
-                *line = line.replace(&format!("{call_id} {outcome}"), &format!("{call_id} ?"));
-            }
-        }
-    }
-    transcript
-}
-
-/// SplitMix64: the same rolls for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
     }
 }

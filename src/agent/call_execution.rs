@@ -1,0 +1,85 @@
+//! The second and third phase of a call: handed to the host, and its result finalized.
+
+use std::sync::Arc;
+
+use super::call::{AfterValidation, Call, Stage};
+use super::context::Context;
+use super::definition::ToolDefinition;
+use super::effect::{Effect, HookId};
+use super::event::EventKind;
+use super::input::{InputError, ToolOutput};
+use super::timers::Purpose;
+use crate::json::RawJson;
+
+impl Call {
+    /// Takes the place that has come free: records the start first where the tool must not run twice.
+    pub(super) fn start(&mut self, context: &mut Context<'_>) {
+        let (Stage::Ready { input }, Some(tool)) = (&self.stage, &self.tool) else { return };
+        let (input, tool) = (input.clone(), tool.clone());
+        if tool.has_validator && self.validated.is_none() {
+            self.validate(context, &tool, input, AfterValidation::Run);
+        } else if tool.repeatable || tool.client_side {
+            self.hand_out(context, tool, input);
+        } else {
+            // The stage comes first: the checkpoint must say that the call was started.
+            self.stage = Stage::Recording { input, seq: 0 };
+            let asked = context.conversation.checkpoint();
+            if let Stage::Recording { seq, .. } = &mut self.stage {
+                *seq = asked;
+            }
+            self.started_is_saved(context);
+        }
+    }
+
+    /// Hands the call out once its start is safe.
+    pub(super) fn started_is_saved(&mut self, context: &mut Context<'_>) {
+        if let (Stage::Recording { input, seq }, Some(tool)) = (&self.stage, &self.tool)
+            && context.conversation.is_saved(*seq)
+        {
+            let (input, tool) = (input.clone(), tool.clone());
+            self.hand_out(context, tool, input);
+        }
+    }
+
+    /// The tool is done.
+    pub(super) fn ended(&mut self, context: &mut Context<'_>, output: ToolOutput) -> Result<(), InputError> {
+        let (Stage::Running { input }, Some(tool)) = (&self.stage, &self.tool) else {
+            return Err(InputError::Unexpected);
+        };
+        let (input, tool) = (input.clone(), tool.clone());
+        context.clear_timer(&Purpose::Tool(self.call.call_id.clone()));
+        if context.conversation.agent.hooks.after_tool_call {
+            let hook = HookId(context.conversation.ids.number());
+            self.stage = Stage::AskingAfter { hook, input, output };
+            self.ask_hook(context, &tool);
+        } else {
+            self.finish(context, output, true);
+        }
+        Ok(())
+    }
+
+    /// The tool took longer than it may.
+    pub(super) fn timed_out(&mut self, context: &mut Context<'_>) {
+        let limit = self.tool.as_ref().and_then(|tool| tool.timeout).unwrap_or_default();
+        if matches!(self.stage, Stage::Running { .. }) {
+            context.perform(Effect::CancelTool { call_id: self.call.call_id.clone() });
+            let text = format!("{} did not answer within {limit} ms and was stopped.", self.call.tool_name);
+            // `Running` was just matched, so that the answer is not unexpected.
+            let _ = self.ended(context, ToolOutput::error(text));
+        }
+    }
+
+    fn hand_out(&mut self, context: &mut Context<'_>, tool: Arc<ToolDefinition>, input: RawJson) {
+        let call_id = self.call.call_id.clone();
+        context.emit(EventKind::ToolStart { call_id: call_id.clone(), input: input.clone() });
+        let purpose = Purpose::Tool(call_id.clone());
+        if let Some(limit) = tool.timeout
+            && context.timers.deadline(&purpose).is_none()
+        {
+            context.set_timer(purpose, limit);
+        }
+        let given = self.validated.clone().unwrap_or_else(|| input.clone());
+        context.perform(Effect::CallTool { call_id, tool, input: given });
+        self.stage = Stage::Running { input };
+    }
+}

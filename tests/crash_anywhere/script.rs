@@ -1,0 +1,97 @@
+//! What happens in a run, rolled by dice.
+
+use crablet::agent::{Agent, Hooks, ToolDefinition};
+use crablet::model::{ModelEvent, StopReason};
+
+use crate::harness::{agent, call_block, stop, tool};
+
+/// What the model, the tools and the people of one run do. Each is a function of what it is asked, so that it does the
+/// same after a crash.
+pub(crate) struct Script {
+    pub(crate) seed: u64,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) hooks: Hooks,
+    pub(crate) places: u32,
+    /// The most messages that the model takes, unless it gets them in a shorter form.
+    pub(crate) window: Option<usize>,
+}
+
+#[derive(Default)]
+pub(crate) struct Step {
+    pub(crate) failures: u32,
+    /// Kinds of tools, which are their names.
+    pub(crate) calls: Vec<&'static str>,
+    pub(crate) steered: bool,
+    pub(crate) followed_up: bool,
+}
+
+pub(crate) const KINDS: [&str; 8] = ["plain", "plain", "often", "alone", "guarded", "client", "checked", "hanging"];
+
+impl Script {
+    pub(crate) fn random(seed: u64) -> Self {
+        let mut dice = Dice(seed);
+        let steps = (0..1 + dice.roll(3)).map(|_| Step {
+            failures: if dice.roll(4) == 0 { 1 + dice.roll(2) as u32 } else { 0 },
+            calls: (0..dice.roll(4)).map(|_| KINDS[dice.roll(KINDS.len() as u64) as usize]).collect(),
+            steered: dice.roll(4) == 0,
+            followed_up: dice.roll(6) == 0,
+        });
+        let steps = steps.collect();
+        let hooks = Hooks {
+            before_tool_call: dice.roll(3) == 0,
+            after_tool_call: dice.roll(3) == 0,
+            prepare_step: dice.roll(4) == 0,
+            prepare_context: dice.roll(4) == 0,
+            ..Hooks::default()
+        };
+        let places = 1 + dice.roll(3) as u32;
+        Self { seed, steps, hooks, places, window: (dice.roll(3) == 0).then_some(4) }
+    }
+
+    pub(crate) fn agent(&self) -> Agent {
+        let tools = vec![
+            tool("plain"),
+            ToolDefinition { repeatable: true, ..tool("often") },
+            ToolDefinition { sequential: true, ..tool("alone") },
+            ToolDefinition { needs_approval: true, ..tool("guarded") },
+            ToolDefinition { client_side: true, ..tool("client") },
+            ToolDefinition { has_validator: true, repeatable: true, ..tool("checked") },
+            ToolDefinition { timeout: Some(1_000), ..tool("hanging") },
+        ];
+        let mut agent = Agent { hooks: self.hooks, has_store: true, ..agent(tools) };
+        agent.policy.max_concurrent_tools = self.places;
+        agent
+    }
+
+    /// The first and the second half of the answer to a history with so many answers.
+    pub(crate) fn answer(&self, number: usize) -> (Vec<ModelEvent>, Vec<ModelEvent>) {
+        let first = vec![
+            ModelEvent::TextStart { block: 0 },
+            ModelEvent::TextDelta { block: 0, text: format!("answer {number}") },
+        ];
+        let mut second = vec![ModelEvent::TextEnd { block: 0, replay: None }];
+        let calls = self.steps.get(number).map(|step| step.calls.as_slice()).unwrap_or_default();
+        for (name, block) in calls.iter().zip(1..) {
+            second.extend(call_block(block, &format!("{name}-{number}-{block}"), name, "{}"));
+        }
+        second.extend(stop(if calls.is_empty() { StopReason::Stop } else { StopReason::ToolUse }));
+        (first, second)
+    }
+}
+
+/// Whether the tool of this call may run more than once for it.
+pub(crate) fn may_repeat(call_id: &str) -> bool {
+    ["often", "checked", "client"].iter().any(|name| call_id.starts_with(name))
+}
+
+/// SplitMix64: the same rolls for the same seed.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
