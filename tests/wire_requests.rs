@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{
     Access, Content, Credentials, Effort, EncodedCache, File, FileData, Model, ModelRequest, Reasoning, RequestOptions,
-    ToolChoice, anthropic, gemini, openai_responses,
+    ToolChoice, anthropic, azure, gemini, openai_responses, vertex,
 };
 use crablet::{ErrorKind, Millis};
 use serde_json::{Value, json};
@@ -336,6 +336,20 @@ fn addresses_and_keys_go_where_each_server_wants_them() {
     assert_eq!(http.url, "https://proxy.example/v1/messages");
     let http = encoded(&simple(openai_chat::compatible("http://localhost:11434/v1/", "llama3")));
     assert_eq!(http.url, "http://localhost:11434/v1/chat/completions");
+    assert_eq!(http.header("authorization"), Some("Bearer key-1"));
+}
+
+#[test]
+fn clouds_have_addresses_and_credentials_of_their_own() {
+    let http = encoded(&simple(azure::model("https://name.openai.azure.com/", "my-deployment")));
+    assert_eq!(http.url, "https://name.openai.azure.com/openai/v1/responses");
+    assert_eq!((http.header("api-key"), http.header("authorization")), (Some("key-1"), None));
+    let request = simple(azure::chat_model("https://name.openai.azure.com/openai/v1", "my-deployment"));
+    assert_eq!(encoded(&request).url, "https://name.openai.azure.com/openai/v1/chat/completions");
+    assert_eq!(body(&request)["model"], "my-deployment");
+    let http = encoded(&simple(vertex::model("p", "europe-west4", "gemini-2.5-flash")));
+    let host = "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4";
+    assert_eq!(http.url, format!("{host}/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse"));
     assert_eq!(http.header("authorization"), Some("Bearer key-1"));
 }
 

@@ -91,7 +91,8 @@ impl<'de> Deserialize<'de> for Object<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
+                // Enough for every payload of a stream, so that reading one allocates once.
+                let mut members = Vec::with_capacity(12);
                 while let Some(Name(name)) = map.next_key()? {
                     members.push((name, map.next_value()?));
                 }

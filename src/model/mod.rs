@@ -9,6 +9,8 @@ mod answer;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 mod assembler;
+#[cfg(feature = "azure")]
+pub mod azure;
 #[cfg(feature = "wires")]
 mod body;
 mod encoded;
@@ -29,6 +31,8 @@ mod request;
 #[cfg(feature = "wires")]
 mod retry_after;
 mod transcript;
+#[cfg(feature = "vertex")]
+pub mod vertex;
 
 use std::fmt;
 
@@ -78,6 +82,12 @@ pub fn wire_named(name: &str) -> Option<&'static dyn Wire> {
         "anthropic" => Some(anthropic::WIRE),
         #[cfg(feature = "openai-chat")]
         "openai-chat" => Some(openai_chat::WIRE),
+        #[cfg(feature = "azure")]
+        "azure-responses" => Some(azure::RESPONSES),
+        #[cfg(feature = "azure")]
+        "azure-chat" => Some(azure::CHAT),
+        #[cfg(feature = "vertex")]
+        "vertex" => Some(vertex::WIRE),
         #[cfg(feature = "gemini")]
         "gemini" => Some(gemini::WIRE),
         #[cfg(feature = "openai-responses")]

@@ -11,7 +11,7 @@ use super::super::transcript::{self, MISSING_RESULT, Reader, Turn, TurnCall, Tur
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 
-pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
+pub(in super::super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
     let model = request.model.reference();
     let reader = Reader { model: &model, ids: IdRule::Short };
     let mut cache = cache.open(&model);

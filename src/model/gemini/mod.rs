@@ -6,6 +6,9 @@ mod partial;
 
 use std::sync::Arc;
 
+#[cfg(feature = "vertex")]
+pub(super) use encode::body;
+
 use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};

@@ -53,6 +53,8 @@ impl Profile {
     /// The profile of a model: by its provider, or for a provider that is not known by its address.
     pub(super) fn of_model(model: &Model) -> Self {
         match (Self::from_name(&model.provider), &model.access) {
+            // Azure serves OpenAI's models.
+            (Self::Custom, _) if &*model.provider == "azure" => Self::OpenAi,
             (Self::Custom, Access::Http { base_url: Some(url), .. }) => Self::of_base_url(url),
             (profile, _) => profile,
         }
