@@ -13,6 +13,9 @@ use crablet::mcp::transport::{Inbound, OPAQUE_FAILURE};
 use crablet::model::{HttpRequest, ResponseHead};
 use crablet::{Error, ErrorKind, Millis};
 
+/// Far above what any script takes.
+const STEP_LIMIT: u64 = 1_000_000;
+
 /// What the scripted server does with a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
@@ -121,6 +124,7 @@ pub(crate) struct World<'script> {
     client_timers: BTreeMap<TimerId, Millis>,
     http_timers: BTreeMap<ExchangeId, Millis>,
     next_operation: u64,
+    steps: u64,
     open: std::collections::BTreeSet<ExchangeId>,
 }
 
@@ -141,6 +145,7 @@ impl<'script> World<'script> {
             client_timers: BTreeMap::new(),
             http_timers: BTreeMap::new(),
             next_operation: 0,
+            steps: 0,
             open: std::collections::BTreeSet::new(),
         };
         world.input(client::Input::Connect(Opening::default()));
@@ -239,6 +244,8 @@ impl<'script> World<'script> {
 
     /// Lets the next thing happen. What arrives comes before timers of the same moment.
     fn step(&mut self) -> bool {
+        self.steps += 1;
+        assert!(self.steps < STEP_LIMIT, "the machines go on for ever");
         let arrival = self.arriving.keys().next().copied();
         let client_timer = self.client_timers.iter().map(|(timer, at)| (*at, *timer)).min();
         let http_timer = self.http_timers.iter().map(|(exchange, at)| (*at, *exchange)).min();
