@@ -6,7 +6,7 @@ use crablet::mcp::protocol::EraChoice;
 use serde_json::{Value, json};
 
 use crate::mcp_support::{Answer, Then, World, method_of};
-use crate::server::{call, handshake, notification, options, response, stateless, text};
+use crate::server::{call, error, handshake, notification, options, response, stateless, text};
 
 #[test]
 fn a_broken_stream_is_resumed_after_exactly_the_servers_delay() {
@@ -158,4 +158,27 @@ fn comments_keep_a_call_alive_and_silence_ends_it() {
     world.settle();
     assert_eq!(world.methods().last().map(String::as_str), Some("notifications/cancelled"));
     assert_eq!(world.open_exchanges(), 0);
+}
+
+#[test]
+fn changes_of_a_stateless_server_are_listened_to_and_refusals_respected() {
+    let discovered =
+        json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": { "listChanged": true } } });
+    let run = |answers: Vec<Answer>| {
+        let mut answers = answers.into_iter();
+        let mut world = World::new(options(EraChoice::Auto), |request| match method_of(request).as_str() {
+            "server/discover" => Answer::json(200, response(request, &discovered)),
+            _ => answers.next().unwrap_or_else(|| Answer::json(404, error(request, -32601, &Value::Null))),
+        });
+        world.settle();
+        let changes = world.events.iter().filter(|event| **event == Event::ToolsChanged).count();
+        (world.methods().len() - 1, changes, world.now)
+    };
+    let changed = notification("notifications/tools/list_changed", &json!({}));
+    let (asked, changes, _) = run(vec![]);
+    assert_eq!((asked, changes), (1, 0), "a server that refuses is not asked again");
+    let (asked, changes, _) = run(vec![Answer::stream().message(&changed), Answer::stream().message(&changed)]);
+    assert_eq!((asked, changes), (3, 2));
+    let (asked, ..) = run((0..20).map(|_| Answer::stream()).collect());
+    assert_eq!(asked, 5, "a stream that brings nothing is given up");
 }

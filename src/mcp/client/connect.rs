@@ -80,6 +80,7 @@ impl Client {
     }
 
     fn start_connecting(&mut self, now: Millis, connecting: Connecting) {
+        self.stop_listening();
         self.phase = Phase::Connecting(connecting);
         self.effects.push_back(Effect::SetTimer { timer: TimerId::Startup, at: now.after(STARTUP_LIMIT) });
     }
@@ -269,6 +270,7 @@ impl Client {
         self.server = server.clone();
         self.phase = Phase::Ready { era, is_assumed };
         self.events.push_back(Event::Connected { record: EraRecord { era, at: now }, server });
+        self.listen();
         self.send_waiting(now);
     }
 

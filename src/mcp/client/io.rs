@@ -22,6 +22,8 @@ pub struct ClientOptions {
     pub known_era: Option<EraRecord>,
     /// The client's capabilities. Declare only what is answered: `elicitation`, `sampling` and `roots` bring questions.
     pub capabilities: Params,
+    /// Whether to hear of changes of a stateless server's tools, which keeps one request open. Default yes.
+    pub listen: bool,
 }
 
 impl ClientOptions {
@@ -37,6 +39,7 @@ impl ClientOptions {
             era: EraChoice::Auto,
             known_era: None,
             capabilities: Params::new(),
+            listen: true,
         }
     }
 }
@@ -186,6 +189,8 @@ pub enum TimerId {
     Startup,
     /// The limit of the first probe.
     Probe,
+    /// The wait before changes are listened to again.
+    Listen,
     /// The idle limit of an operation.
     Idle(OperationId),
     /// The hard limit of an operation.

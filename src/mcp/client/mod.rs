@@ -7,6 +7,7 @@
 mod connect;
 mod header;
 mod io;
+mod listen;
 mod listing;
 mod operation;
 mod question;
@@ -23,6 +24,7 @@ pub use io::{
 pub use question::QuestionId;
 
 use self::connect::Connecting;
+use self::listen::Listening;
 use self::operation::Operation;
 use self::question::Question;
 use super::protocol::{Era, ServerInfo, Tool};
@@ -55,6 +57,7 @@ pub struct Client {
     /// What the server asked and nobody answered yet.
     questions: BTreeMap<QuestionId, Question>,
     next_question: u64,
+    listening: Listening,
     id_prefix: String,
     next_id: u64,
     effects: VecDeque<Effect>,
@@ -75,6 +78,7 @@ enum Phase {
 enum Pending {
     Discover,
     Initialize,
+    Listen,
     Operation(OperationId),
 }
 
@@ -91,6 +95,7 @@ impl Client {
             tools: BTreeMap::new(),
             questions: BTreeMap::new(),
             next_question: 0,
+            listening: Listening::default(),
             id_prefix: String::new(),
             next_id: 1,
             effects: VecDeque::new(),
@@ -132,6 +137,7 @@ impl Client {
         let error = Error::new(ErrorKind::ConnectionClosed, "the connection to the MCP server was closed");
         self.end_operations(&error);
         self.withdraw_all_questions();
+        self.stop_listening();
         match self.phase {
             Phase::Idle | Phase::Connecting(_) | Phase::Ready { .. } => {
                 self.end_connecting();
@@ -146,6 +152,7 @@ impl Client {
         match timer {
             TimerId::Startup => self.startup_timed_out(),
             TimerId::Probe => self.probe_timed_out(),
+            TimerId::Listen => self.listen_again(),
             TimerId::Idle(operation) => self.idle_timer(now, operation),
             TimerId::Maximum(operation) => self.time_out(operation, "took longer than its hard limit"),
         }

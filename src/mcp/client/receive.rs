@@ -12,6 +12,7 @@ impl Client {
         match inbound {
             Inbound::Message { request_id, status, message } => {
                 self.stir_request(now, request_id.as_ref());
+                self.heard(request_id.as_ref());
                 match Message::parse(message.as_str()) {
                     Ok(messages) => {
                         for message in messages {
@@ -57,6 +58,7 @@ impl Client {
             (Pending::Discover, outcome) => self.discovered(now, status, outcome),
             (Pending::Initialize, Ok(result)) => self.initialized(now, &result, false),
             (Pending::Initialize, Err(error)) => self.initialize_refused(now, error),
+            (Pending::Listen, outcome) => self.listening_ended(now, outcome.is_err()),
             (Pending::Operation(operation), outcome) => self.answer(now, operation, status, outcome),
         }
     }
@@ -76,6 +78,7 @@ impl Client {
         match pending {
             Pending::Discover => self.probe_ended(now, error),
             Pending::Initialize => self.initialize_ended(now, error),
+            Pending::Listen => self.listening_ended(now, error.kind() == ErrorKind::BadRequest),
             Pending::Operation(operation) => self.unanswered(now, operation, error),
         }
     }
@@ -85,6 +88,8 @@ impl Client {
             "notifications/progress" => self.take_progress(now, params.as_ref()),
             "notifications/cancelled" => self.take_cancellation(params.as_ref()),
             "notifications/tools/list_changed" => self.events.push_back(Event::ToolsChanged),
+            // Says which of the changes that were asked for are told of.
+            "notifications/subscriptions/acknowledged" => {}
             _ => self.events.push_back(Event::Notification { method, params }),
         }
     }
@@ -118,6 +123,7 @@ impl Client {
         self.pending.clear();
         self.end_operations(&reason);
         self.withdraw_all_questions();
+        self.stop_listening();
         self.phase = Phase::Closed(reason.clone());
         self.events.push_back(Event::Closed { reason, exit_code, stderr_tail });
     }
