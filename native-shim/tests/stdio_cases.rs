@@ -12,6 +12,8 @@
     reason = "a test that meets the unexpected stops"
 )]
 
+#[allow(dead_code, reason = "these tests use a part of it")]
+#[path = "shim/support.rs"]
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -25,11 +27,11 @@ use support::{Client, Shim, script};
 
 /// Cases told in words, and the tests that are them.
 const IN_WORDS: &[(&str, &str)] = &[
-    ("150-crash-mid-call", "processes: a_crash_is_told_at_once_with_code_and_error_output"),
-    ("152-slow-start", "slow_start: a_server_that_is_downloaded_first_is_waited_for"),
-    ("154-shutdown-process-tree", "processes: a_client_that_closes_takes_its_process_along and those beside it"),
-    ("155-websocket-drop", "reconnect: nothing_is_lost_or_repeated"),
-    ("157-websocket-origin-token", "gate: case_157_websocket_origin_token; handshake: hostile_attempts_…"),
+    ("150-crash-mid-call", "processes::a_crash_is_told_at_once_with_code_and_error_output"),
+    ("152-slow-start", "slow_start::a_server_that_is_downloaded_first_is_waited_for"),
+    ("154-shutdown-process-tree", "processes::a_client_that_closes_takes_its_process_along and those beside it"),
+    ("155-websocket-drop", "reconnect::nothing_is_lost_or_repeated"),
+    ("157-websocket-origin-token", "gate::case_157_websocket_origin_token; handshake::hostile_attempts_…"),
 ];
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,24 +1,14 @@
 //! A real MCP server through the shim, with the native client end.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test that meets the unexpected stops"
-)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::support::Shim;
 use crablet::host::mcp::{ConnectOptions, Connection};
 use crablet::json::RawJson;
 use crablet::mcp::client::CallOptions;
 use crablet::native::NativeHost;
 use serde_json::json;
-use support::Shim;
 
 const FILESYSTEM: &str = "@modelcontextprotocol/server-filesystem@2026.8.31";
 

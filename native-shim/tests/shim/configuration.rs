@@ -1,19 +1,9 @@
 //! The configuration file: its errors where the user looks, and its changes while clients are connected.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test that meets the unexpected stops"
-)]
-
-mod support;
-
 use std::process::Command;
 
+use crate::support::{ECHO, Shim, script};
 use serde_json::json;
-use support::{ECHO, Shim, script};
 
 #[tokio::test]
 async fn a_change_counts_for_new_connections_and_leaves_old_ones_alone() {

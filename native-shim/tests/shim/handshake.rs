@@ -1,22 +1,12 @@
 //! Who is refused is refused before the upgrade, is told nothing, and starts nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test that meets the unexpected stops"
-)]
-
-mod support;
-
+use crate::support::{ECHO, Shim, script};
 use crablet::Millis;
 use crablet::host::Host;
 use crablet::mcp::transport::Inbound;
 use crablet::mcp::transport::shim::{ClientProof, Frame, FrameKind, MAX_FRAME_BYTES, ProofContext, Token};
 use crablet::native::NativeHost;
 use serde_json::json;
-use support::{ECHO, Shim, script};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

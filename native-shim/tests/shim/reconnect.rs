@@ -1,20 +1,10 @@
 //! A socket that breaks costs nothing: not a message, not a process.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test that meets the unexpected stops"
-)]
-
-mod support;
-
+use crate::support::{Client, ECHO, Shim, script};
 use crablet::ErrorKind;
 use crablet::mcp::transport::Inbound;
 use crablet::mcp::transport::shim::ServerEra;
 use serde_json::{Value, json};
-use support::{Client, ECHO, Shim, script};
 
 fn ping(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })

@@ -1,17 +1,7 @@
 //! Case 152-slow-start: a server whose package is downloaded before its first byte.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test that meets the unexpected stops"
-)]
-
-mod support;
-
+use crate::support::{Shim, script};
 use serde_json::json;
-use support::{Shim, script};
 
 #[tokio::test]
 async fn a_server_that_is_downloaded_first_is_waited_for() {

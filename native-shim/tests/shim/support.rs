@@ -1,7 +1,5 @@
 //! A shim in a state directory of its own, and a client of it that can lose its socket at will.
 
-#![allow(dead_code, reason = "every test file uses a part of it")]
-
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -318,7 +316,7 @@ impl Client {
 
 /// Waits until a process is gone from the table, zombies included.
 pub(crate) async fn assert_gone(id: u64) {
-    for _ in 0..500 {
+    for _ in 0..3000 {
         if !Path::new(&format!("/proc/{id}")).exists() {
             return;
         }

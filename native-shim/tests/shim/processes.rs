@@ -1,19 +1,9 @@
 //! No process outlives what it was started for, and every end is told.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test that meets the unexpected stops"
-)]
-
-mod support;
-
+use crate::support::{Client, ECHO, Shim, assert_gone, script};
 use crablet::ErrorKind;
 use crablet::mcp::transport::Inbound;
 use serde_json::{Value, json};
-use support::{Client, ECHO, Shim, assert_gone, script};
 
 /// A server as bad as they come: a wrapper that ignores the end of its input and SIGTERM, with a child that does the
 /// same, and a grandchild that left the process group. It tells their process ids.

@@ -1,0 +1,18 @@
+//! The shim as its users meet it: the real program, real processes, real sockets.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets the unexpected stops"
+)]
+
+mod configuration;
+mod filesystem;
+mod handshake;
+mod load;
+mod processes;
+mod reconnect;
+mod slow_start;
+mod support;
