@@ -16,8 +16,10 @@ test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                 
 test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium           | node www/demo/demo-check.mjs
 test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
 further | lint       | rust wasm deny hack npm:.                                    | scripts/lint.sh
+further | cases      | npm:src/js                                                   | node scripts/cases-package.mjs
+further | size       | npm:src/js                                                   | node scripts/size.mjs --check
 further | live       | npm:pkg-tests chromium                                       | node pkg-tests/run.mjs live
-further | size       | npm:src/js                                                   | node scripts/size.mjs
+further | live-rust  | rust node                                                    | cargo test --test mcp_live -- --ignored
 SUITES
 }
 
