@@ -18,7 +18,7 @@ test    | page       | npm:www                                                  
 further | lint       | rust wasm deny hack npm:.                                    | scripts/lint.sh
 further | cases      | npm:src/js                                                   | node scripts/cases-package.mjs
 further | size       | npm:src/js                                                   | node scripts/size.mjs --check
-further | live       | npm:pkg-tests chromium                                       | node pkg-tests/run.mjs live
+further | live       | npm:pkg-tests npm:www/demo chromium                          | node pkg-tests/run.mjs live
 further | live-rust  | rust node                                                    | cargo test --test mcp_live -- --ignored
 SUITES
 }

@@ -1,12 +1,12 @@
 // Stands in for the local Ollama that README snippets name: hands their requests to the demo model, under its own name.
-import { createServer } from "node:http";
+import { listen } from "./servers.mjs";
 
 /**
  * @param {string} modelUrl the base URL of the demo model
  * @returns {Promise<{ url: string, stop: () => Promise<void> }>} `url` also works as an HTTP proxy
  */
-export async function startOllamaStandIn(modelUrl) {
-  const server = createServer(async (request, response) => {
+export function startOllamaStandIn(modelUrl) {
+  return listen(async (request, response) => {
     try {
       const chunks = [];
       for await (const chunk of request) chunks.push(chunk);
@@ -25,13 +25,4 @@ export async function startOllamaStandIn(modelUrl) {
       response.writeHead(502).end(String(error));
     }
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${server.address().port}`,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
 }

@@ -1,13 +1,13 @@
 // `tools/list` and `tools/call` against the official MCP test server over Streamable HTTP, from Node and from a page.
+import { startEverything } from "../../www/demo/everything.mjs";
 import { startModelServer } from "../../www/demo/model-server.mjs";
 import { withPage } from "../lib/browser.mjs";
 import { run } from "../lib/process.mjs";
-import { startEverythingServer } from "../lib/servers.mjs";
 import { expectedEcho } from "../smoke/expected.mjs";
 import { servePage } from "./bundler.mjs";
 
 export default async function live(project) {
-  const everything = await startEverythingServer();
+  const everything = await startEverything();
   const model = await startModelServer({ delay: 0 });
   const page = await servePage(project);
   const urls = { modelUrl: model.url, mcpUrl: everything.url };
