@@ -10,7 +10,7 @@ use super::event::Event;
 use super::ids::Ids;
 use super::tokens;
 use super::tool_set::ToolSet;
-use crate::model::{Body, CallId, Content, Message, Origin, Part, Usage, UserMessage};
+use crate::model::{Body, CallId, Content, Message, Origin, Usage, UserMessage};
 
 /// The lasting part of a session.
 #[derive(Debug)]
@@ -63,10 +63,7 @@ impl Conversation {
     /// Adds a message that has its id already.
     pub(super) fn remember(&mut self, message: &Arc<Message>) {
         if let Body::Assistant(assistant) = &message.body {
-            self.call_ids.extend(assistant.content.iter().filter_map(|part| match part {
-                Part::ToolCall(call) => Some(call.call_id.clone()),
-                _ => None,
-            }));
+            self.call_ids.extend(assistant.tool_calls().map(|call| call.call_id.clone()));
         }
         self.context_tokens = self.context_tokens.saturating_add(tokens::of_message(message));
         self.history.push(message.clone());

@@ -7,7 +7,7 @@ use super::event::{EndReason, EventKind, RunEnd};
 use super::run::{Phase, Run};
 use super::timers::Purpose;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Body, Message, Part, StopReason, ToolMessage};
+use crate::model::{Body, Message, StopReason, ToolMessage};
 use crate::time::Millis;
 
 impl Run {
@@ -124,12 +124,9 @@ impl Run {
 /// The text of the last answer since the user spoke.
 fn last_text(conversation: &Conversation) -> String {
     let not_user = |message: &&std::sync::Arc<Message>| !matches!(message.body, Body::User(_));
-    let texts = conversation.history.iter().rev().take_while(not_user).find_map(|message| match &message.body {
-        Body::Assistant(assistant) => Some(assistant.content.iter().filter_map(|part| match part {
-            Part::Text { text, .. } => Some(text.as_str()),
-            _ => None,
-        })),
+    let text = conversation.history.iter().rev().take_while(not_user).find_map(|message| match &message.body {
+        Body::Assistant(assistant) => Some(assistant.text()),
         _ => None,
     });
-    texts.map(Iterator::collect).unwrap_or_default()
+    text.unwrap_or_default()
 }

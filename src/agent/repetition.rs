@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Body, Content, Message, Origin, Part, ToolInput, ToolMessage};
+use crate::model::{Body, Content, Message, Origin, ToolInput, ToolMessage};
 
 /// How many steps at the end of the history made the same calls and got the same results, looking back at most this far.
 ///
@@ -41,15 +41,12 @@ type Outcome<'message> = (&'message [Content], bool);
 
 fn calls(message: &Message) -> Option<Vec<Call<'_>>> {
     let Body::Assistant(assistant) = &message.body else { return None };
-    let calls = assistant.content.iter().filter_map(|part| match part {
-        Part::ToolCall(call) => Some((
-            call.tool_name.as_str(),
-            match &call.input {
-                ToolInput::Json(input) => input.as_str(),
-                ToolInput::Malformed { text, .. } => text.as_str(),
-            },
-        )),
-        _ => None,
+    let calls = assistant.tool_calls().map(|call| {
+        let input = match &call.input {
+            ToolInput::Json(input) => input.as_str(),
+            ToolInput::Malformed { text, .. } => text.as_str(),
+        };
+        (call.tool_name.as_str(), input)
     });
     Some(calls.collect())
 }

@@ -20,9 +20,7 @@ use super::timers::{Purpose, Timer, Timers};
 use super::tools::Batch;
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
-use crate::model::{
-    Body, CallId, Content, Message, MessageError, ModelRef, Part, StopReason, ToolCall, ToolResult, Usage,
-};
+use crate::model::{Body, CallId, Content, Message, MessageError, ModelRef, StopReason, ToolCall, ToolResult, Usage};
 use crate::time::Millis;
 
 /// Reads a session: what lasts, and the run that was active.
@@ -192,14 +190,7 @@ fn read_error(error: &Object<'_>) -> Error {
 /// The calls are those of the last message; the saved form has how far each has come.
 fn read_batch(stages: &[Object<'_>], conversation: &Conversation) -> Result<Batch, RestoreError> {
     let calls: Vec<&ToolCall> = match conversation.history.last().map(|message| &message.body) {
-        Some(Body::Assistant(assistant)) => assistant
-            .content
-            .iter()
-            .filter_map(|part| match part {
-                Part::ToolCall(call) => Some(call),
-                _ => None,
-            })
-            .collect(),
+        Some(Body::Assistant(assistant)) => assistant.tool_calls().collect(),
         _ => Vec::new(),
     };
     if calls.is_empty() || calls.len() != stages.len() {

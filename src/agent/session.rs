@@ -10,7 +10,7 @@ use super::event::Event;
 use super::input::{Input, InputError, MAX_QUEUED};
 use super::run::Run;
 use super::{restore, snapshot};
-use crate::model::{Content, Message};
+use crate::model::{Body, Content, Message, MessageId};
 use crate::time::Millis;
 
 /// A conversation with an agent.
@@ -128,6 +128,28 @@ impl Session {
     #[doc = include_str!("snapshot_format.md")]
     pub fn snapshot(&self) -> String {
         snapshot::write(&self.conversation, self.run.as_ref())
+    }
+
+    /// Another conversation that begins with this history up to a message, that one included, and goes its own way: to try
+    /// another prompt, or to answer one again. The messages are shared, not copied. The seed makes the ids of what is new.
+    ///
+    /// `None` when there is no such message, or when it is an answer with tool calls: no conversation goes on between a
+    /// call and its result.
+    pub fn fork(&self, last: &MessageId, seed: u64) -> Option<Self> {
+        let history = &self.conversation.history;
+        let end = history.iter().rposition(|message| message.id == *last)?;
+        if let Body::Assistant(answer) = &history.get(end)?.body
+            && answer.tool_calls().next().is_some()
+        {
+            return None;
+        }
+        let mut fork = Self::new(self.conversation.agent.clone(), seed);
+        for message in history.iter().take(end + 1) {
+            fork.conversation.remember(message);
+        }
+        fork.conversation.tools.add_found(self.conversation.tools.found().to_vec());
+        fork.conversation.compacted = self.conversation.compacted.clone().filter(|compacted| compacted.end <= end);
+        Some(fork)
     }
 
     /// What the session is doing.

@@ -125,6 +125,25 @@ pub struct AssistantMessage {
     pub usage: Usage,
 }
 
+impl AssistantMessage {
+    /// The tool calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The text of all text blocks, without anything between them.
+    pub fn text(&self) -> String {
+        let text = |part: &Part| match part {
+            Part::Text { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        self.content.iter().filter_map(text).collect()
+    }
+}
+
 /// A model's identity as it is stored: no address, no key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ModelRef {

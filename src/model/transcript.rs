@@ -82,7 +82,7 @@ pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
 
 fn repetition<'history>(message: &'history Message, seen: &mut BTreeSet<(&'history str, u32)>) -> u32 {
     let Body::Assistant(assistant) = &message.body else { return 0 };
-    let ids: BTreeSet<_> = calls(assistant).map(|call| call.call_id.as_str()).collect();
+    let ids: BTreeSet<_> = assistant.tool_calls().map(|call| call.call_id.as_str()).collect();
     let is_taken = |repetition: u32| ids.iter().any(|id| seen.contains(&(*id, repetition)));
     let repetition = (0..).find(|repetition| !is_taken(*repetition)).unwrap_or_default();
     seen.extend(ids.into_iter().map(|id| (id, repetition)));
@@ -157,13 +157,6 @@ fn turn_call<'history>(call: &'history ToolCall, id: String, is_own: bool) -> Tu
         ToolInput::Json(_) | ToolInput::Malformed { .. } => "{}",
     };
     TurnCall { id, name: wire_tool_name(&call.tool_name), input, replay: call.replay.as_ref().filter(|_| is_own) }
-}
-
-fn calls(assistant: &AssistantMessage) -> impl Iterator<Item = &ToolCall> {
-    assistant.content.iter().filter_map(|part| match part {
-        Part::ToolCall(call) => Some(call),
-        _ => None,
-    })
 }
 
 fn results(message: &Message) -> &[ToolResult] {

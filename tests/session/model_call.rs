@@ -166,6 +166,21 @@ fn an_empty_answer_is_shown_and_not_kept() {
     assert_eq!(host.transcript(), ["user(hello)"]);
 }
 
+#[test]
+fn a_provider_that_pauses_in_its_own_tools_is_asked_to_go_on() {
+    let mut host = Harness::prompted(agent(vec![]));
+    let search = ModelEvent::Provider {
+        block: 0,
+        kind: "server_tool_use".into(),
+        replay: crate::harness::raw(r#"{"type":"server_tool_use"}"#),
+    };
+    host.stream([vec![search], stop(StopReason::ToolUse)].concat());
+    host.end_stream();
+    assert_eq!((host.model_calls(), host.model_call().1.messages.len()), (2, 2), "the answer is sent back as it is");
+    host.answer("found it");
+    assert_eq!(host.run_end().text, "found it");
+}
+
 /// Case 165.
 #[test]
 fn case_165_retry_after_partial_output() {

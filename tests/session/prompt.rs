@@ -64,6 +64,24 @@ fn tools_run_side_by_side_and_their_results_are_kept_in_call_order() {
 }
 
 #[test]
+fn a_fork_goes_its_own_way() {
+    let mut host = Harness::prompted(agent(vec![tool("a")]));
+    host.answer_calls(&[("1", "a", "{}")]);
+    host.tool_ends("1", ToolOutput::text("ok"));
+    host.answer("one");
+    let ids: Vec<_> = host.session.history().iter().map(|message| message.id.clone()).collect();
+    assert!(host.session.fork(&ids[1], 7).is_none(), "a call is not separated from its result");
+    assert!(host.session.fork(&crablet::model::MessageId::new("?"), 7).is_none());
+
+    let mut fork = Harness::of(host.session.fork(&ids[2], 7).unwrap(), host.now);
+    fork.give(Input::Prompt(text("another way")));
+    fork.answer_calls(&[("1", "a", "{}")]);
+    assert_ne!(fork.handed_out(), ["1"], "the ids of the shared calls are taken");
+    assert_eq!(fork.transcript()[..4], ["user(hello)", "assistant(call 1)", "tool(1 ok)", "user(another way)"]);
+    assert_eq!(host.transcript().len(), 4, "the first conversation is as it was");
+}
+
+#[test]
 fn a_prompt_during_a_run_is_refused_and_changes_nothing() {
     let mut host = Harness::prompted(agent(vec![]));
     host.forget();
