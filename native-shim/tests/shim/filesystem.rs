@@ -1,41 +1,18 @@
 //! A real MCP server through the shim, with the native client end.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use crate::support::Shim;
+use crate::support::{Shim, filesystem_server};
 use crablet::host::mcp::{ConnectOptions, Connection};
 use crablet::json::RawJson;
 use crablet::mcp::client::CallOptions;
 use crablet::native::NativeHost;
 use serde_json::json;
 
-const FILESYSTEM: &str = "@modelcontextprotocol/server-filesystem@2026.8.31";
-
-/// The server's program, installed into `.cache/shim-servers` on the first run; needs node and npm.
-fn installed() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/shim-servers");
-    let program = folder.join("node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
-    if !program.exists() {
-        std::fs::create_dir_all(&folder).unwrap();
-        let status = Command::new("npm")
-            .args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"])
-            .arg(&folder)
-            .arg(FILESYSTEM)
-            .stdout(Stdio::null())
-            .status()
-            .expect("npm is needed to install the server");
-        assert!(status.success(), "npm could not install {FILESYSTEM}");
-    }
-    program
-}
-
 #[tokio::test]
 async fn files_are_written_and_read_through_the_shim() {
     let folder =
         std::fs::canonicalize(env!("CARGO_TARGET_TMPDIR")).unwrap().join(format!("files-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let server = json!({ "command": "node", "args": [installed(), folder] });
+    let server = json!({ "command": "node", "args": [filesystem_server(), folder] });
     let shim = Shim::start(json!({ "files": server }), &[]).await;
     let host = NativeHost::new().unwrap();
     let connection = Connection::shim(&host, "files", shim.options("files").await, ConnectOptions::default()).unwrap();

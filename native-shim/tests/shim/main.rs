@@ -8,6 +8,7 @@
     reason = "a test that meets the unexpected stops"
 )]
 
+mod agent;
 mod configuration;
 mod filesystem;
 mod handshake;

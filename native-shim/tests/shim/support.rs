@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crablet::Millis;
@@ -29,6 +30,33 @@ exec cat
 /// A server whose behaviour is a shell script.
 pub(crate) fn script(text: &str) -> Value {
     json!({ "command": "/bin/sh", "args": ["-c", text] })
+}
+
+const FILESYSTEM: &str = "@modelcontextprotocol/server-filesystem@2026.8.31";
+
+/// The server's program, installed into `.cache/shim-servers` on the first run; needs node and npm.
+pub(crate) fn filesystem_server() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(install_filesystem_server).clone()
+}
+
+fn install_filesystem_server() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/shim-servers");
+    // Written last, so that an installation that was interrupted is made again.
+    let complete = folder.join("complete");
+    if !complete.exists() {
+        std::fs::create_dir_all(&folder).unwrap();
+        let status = std::process::Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"])
+            .arg(&folder)
+            .arg(FILESYSTEM)
+            .stdout(Stdio::null())
+            .status()
+            .expect("npm is needed to install the server");
+        assert!(status.success(), "npm could not install {FILESYSTEM}");
+        std::fs::write(complete, FILESYSTEM).unwrap();
+    }
+    folder.join("node_modules/@modelcontextprotocol/server-filesystem/dist/index.js")
 }
 
 /// A shim under test. Dropping it kills it, without a chance to clean up.
