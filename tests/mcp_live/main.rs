@@ -12,12 +12,19 @@ use std::time::{Duration, Instant};
 
 use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
 use crablet::json::RawJson;
+use crablet::jsonrpc::Params;
 use crablet::mcp::client::{CallOptions, Event, Progress};
 use crablet::mcp::protocol::{Era, Revision};
 use crablet::native::NativeHost;
 use crablet::{Error, ErrorKind};
+use tokio::sync::Notify;
 
-const EVERYTHING: &str = "@modelcontextprotocol/server-everything@2026.8.31";
+const PACKAGES: [&str; 4] = [
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server@2.4.0",
+    "@modelcontextprotocol/node@2.1.2",
+    "zod@4.4.3",
+];
 
 /// A server process that is stopped when the test ends.
 struct Server {
@@ -26,15 +33,33 @@ struct Server {
 }
 
 impl Server {
-    /// Starts server-everything on a free port and waits until it listens.
+    /// The reference server, of the handshake era.
     fn everything() -> Self {
-        let folder = installed();
+        let script = installed().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+        Self::start(|port| {
+            let mut command = Command::new("node");
+            command.arg(script).arg("streamableHttp").env("PORT", port);
+            command
+        })
+    }
+
+    /// A server of the official SDK, of the stateless era.
+    fn stateless() -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp_live/stateless-server.mjs");
+        // Beside the packages, where it finds them.
+        let script = installed().join("stateless-server.mjs");
+        std::fs::copy(source, &script).unwrap();
+        Self::start(|port| {
+            let mut command = Command::new("node");
+            command.arg(script).arg(port);
+            command
+        })
+    }
+
+    /// Starts a server on a free port and waits until it listens.
+    fn start(command: impl FnOnce(&str) -> Command) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let script = folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-        let process = Command::new("node")
-            .arg(script)
-            .arg("streamableHttp")
-            .env("PORT", port.to_string())
+        let process = command(&port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -70,17 +95,21 @@ fn installed() -> PathBuf {
     static INSTALLING: Mutex<()> = Mutex::new(());
     let _guard = INSTALLING.lock().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/mcp-servers");
-    if !folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js").exists() {
-        std::fs::create_dir_all(&folder).unwrap();
-        let status = Command::new("npm")
-            .args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"])
-            .arg(&folder)
-            .arg(EVERYTHING)
-            .stdout(Stdio::null())
-            .status()
-            .expect("npm is needed to install the servers");
-        assert!(status.success(), "npm could not install {EVERYTHING}");
+    let marker = folder.join("installed");
+    let wanted = PACKAGES.join(" ");
+    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
+        return folder;
     }
+    std::fs::create_dir_all(&folder).unwrap();
+    let status = Command::new("npm")
+        .args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"])
+        .arg(&folder)
+        .args(PACKAGES)
+        .stdout(Stdio::null())
+        .status()
+        .expect("npm is needed to install the servers");
+    assert!(status.success(), "npm could not install {wanted}");
+    std::fs::write(marker, wanted).unwrap();
     folder
 }
 
@@ -156,6 +185,48 @@ async fn a_dropped_call_is_cancelled_and_the_next_one_works() -> Result<(), Erro
     assert!(tokio::time::timeout(Duration::from_millis(300), slow).await.is_err());
     let echoed = connection.call_tool("echo", json(r#"{"message":"on"}"#), CallOptions::default(), None).await?;
     assert_eq!(echoed.text(), "Echo: on");
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs node and installs npm packages"]
+async fn a_stateless_server_is_called_asked_back_and_listened_to() -> Result<(), Error> {
+    let server = Server::stateless();
+    let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let seen = events.clone();
+    let changed = Arc::new(Notify::new());
+    let heard = changed.clone();
+    let observer = move |event: &Event| {
+        if *event == Event::ToolsChanged {
+            heard.notify_one();
+        }
+        seen.lock().unwrap().push(event.clone());
+    };
+    let answerer = |_: &str, params: RawJson| {
+        assert!(params.as_str().contains("Who are you?"));
+        std::future::ready(Ok(json(r#"{"action":"accept","content":{"name":"Ada"}}"#)))
+    };
+    let options = ConnectOptions {
+        observer: Some(Arc::new(observer)),
+        capabilities: Params::new().with("elicitation", &Params::new()),
+        answerer: Some(Arc::new(answerer)),
+        ..ConnectOptions::default()
+    };
+    let connection = Connection::http(&NativeHost::new()?, "stateless", HttpServer::new(&server.url), options);
+    connection.ready().await?;
+    let is_stateless = |event: &Event| matches!(event, Event::Connected { record, .. } if record.era == Era::Stateless);
+    assert!(events.lock().unwrap().iter().any(is_stateless));
+
+    let names: Vec<_> = connection.tools().await?.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(names, ["sum", "greet", "change"]);
+    let sum = connection.call_tool("sum", json(r#"{"a":2,"b":40}"#), CallOptions::default(), None).await?;
+    assert_eq!(sum.structured_content.unwrap().as_str(), r#"{"sum":42}"#);
+    let greeting = connection.call_tool("greet", json("{}"), CallOptions::default(), None).await?;
+    assert_eq!(greeting.text(), "hello Ada");
+
+    connection.call_tool("change", json("{}"), CallOptions::default(), None).await?;
+    tokio::time::timeout(Duration::from_secs(10), changed.notified()).await.expect("the change was not heard of");
+    connection.close().await;
     Ok(())
 }
 
