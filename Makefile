@@ -27,7 +27,7 @@ package: ## Builds the npm package into dist/
 	@scripts/with.sh $(package_needs) -- node scripts/package.mjs
 
 cases: ## Runs the cases; CRABLET_CASES=FOLDER runs another folder of them
-	@scripts/with.sh rust -- cargo test --quiet --test cases
+	@scripts/with.sh rust -- cargo test --quiet --no-fail-fast --test cases --test mcp_http_cases
 
 cases-package: package ## Runs the cases through the packed npm package
 	@scripts/with.sh $(package_needs) -- node scripts/cases-package.mjs
