@@ -5,6 +5,8 @@ mod http;
 #[cfg(unix)]
 pub mod process;
 mod socket;
+#[cfg(unix)]
+mod stdio;
 
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

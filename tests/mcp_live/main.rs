@@ -16,6 +16,8 @@ use crablet::jsonrpc::Params;
 use crablet::mcp::client::{CallOptions, Event, Progress};
 use crablet::mcp::protocol::{Era, Revision};
 use crablet::native::NativeHost;
+#[cfg(unix)]
+use crablet::native::process::ServerCommand;
 use crablet::{Error, ErrorKind};
 use tokio::sync::Notify;
 
@@ -228,6 +230,45 @@ async fn a_stateless_server_is_called_asked_back_and_listened_to() -> Result<(),
     tokio::time::timeout(Duration::from_secs(10), changed.notified()).await.expect("the change was not heard of");
     connection.close().await;
     Ok(())
+}
+
+#[cfg(unix)]
+#[tokio::test]
+#[ignore = "needs node and installs npm packages"]
+async fn a_server_is_started_as_a_process_and_ends_with_its_connection() -> Result<(), Error> {
+    let script = installed().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let arguments = [script.to_string_lossy().into_owned(), "stdio".to_owned()];
+    let command = ServerCommand::new("node", arguments);
+    let connection = Connection::stdio(&NativeHost::new()?, "everything", command, ConnectOptions::default());
+    assert!(connection.tools().await?.len() > 10);
+    let echoed = connection.call_tool("echo", json(r#"{"message":"hi"}"#), CallOptions::default(), None).await?;
+    assert_eq!(echoed.text(), "Echo: hi");
+    connection.close().await;
+    assert_eq!(connection.ready().await.unwrap_err().kind(), ErrorKind::ConnectionClosed);
+    Ok(())
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_process_that_ends_tells_why_and_is_started_again_by_the_next_call() {
+    let folder = std::env::temp_dir().join(format!("crablet-stdio-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // Fails the first time; the second time it answers the probe and a list.
+    let script = r#"
+        if [ ! -e started ]; then touch started; echo "no such folder" >&2; exit 3; fi
+        read line; echo '{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}'
+        read line; echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}'
+        read line
+    "#;
+    let command = ServerCommand { directory: Some(folder.clone()), ..ServerCommand::new("sh", ["-c", script]) };
+    let host = NativeHost::new().unwrap();
+    let connection = Connection::stdio(&host, "files", command, ConnectOptions::default());
+    let error = connection.ready().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionClosed);
+    assert!(error.message().contains("code 3") && error.message().contains("no such folder"), "{error}");
+    assert_eq!(connection.tools().await.unwrap(), []);
+    connection.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]

@@ -138,13 +138,9 @@ impl<F: FnMut(Progress) + MaybeSend + 'static> OnProgress for F {
 impl Connection {
     /// Connects over Streamable HTTP. The name tells this server from others, in tool names and errors.
     pub fn http<H: Host>(host: &H, name: impl Into<Arc<str>>, server: HttpServer, options: ConnectOptions) -> Self {
-        let host = host.clone();
-        let open = move || {
-            let (live, carrier) = start_driver(&host, options.client(TransportKind::Http));
-            host.spawn(http::carry(host.clone(), server.clone(), carrier));
-            live
-        };
-        Self::new(name.into(), open(), move || Ok(open()))
+        let inner = host.clone();
+        let carry = move |carrier| http::carry(inner.clone(), server.clone(), carrier);
+        Self::over(host, name.into(), TransportKind::Http, options, carry)
     }
 
     /// Connects over any function that answers messages: a message port, a server in the same program.
@@ -154,14 +150,9 @@ impl Connection {
         function: impl RequestFunction,
         options: ConnectOptions,
     ) -> Self {
-        let host = host.clone();
         let function: Arc<dyn RequestFunction> = Arc::new(function);
-        let open = move || {
-            let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe));
-            host.spawn(function::carry(function.clone(), carrier));
-            live
-        };
-        Self::new(name.into(), open(), move || Ok(open()))
+        let carry = move |carrier| function::carry(function.clone(), carrier);
+        Self::over(host, name.into(), TransportKind::Pipe, options, carry)
     }
 
     /// Connects to a server behind crablet-shim.
@@ -185,6 +176,26 @@ impl Connection {
             Ok(live)
         };
         Ok(Self::new(name.into(), open()?, open))
+    }
+
+    /// Connects over what this function carries messages with, which is called again for each new connection.
+    pub(crate) fn over<H: Host, Carrying>(
+        host: &H,
+        name: Arc<str>,
+        kind: TransportKind,
+        options: ConnectOptions,
+        carry: impl Fn(Carrier) -> Carrying + MaybeSend + MaybeSync + 'static,
+    ) -> Self
+    where
+        Carrying: Future<Output = ()> + MaybeSend + 'static,
+    {
+        let host = host.clone();
+        let open = move || {
+            let (live, carrier) = start_driver(&host, options.client(kind));
+            host.spawn(carry(carrier));
+            live
+        };
+        Self::new(name, open(), move || Ok(open()))
     }
 
     fn new(name: Arc<str>, live: Live, open: impl Open + 'static) -> Self {

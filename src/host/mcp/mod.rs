@@ -24,7 +24,7 @@ use crate::mcp::transport::{Inbound, Outbound};
 
 /// What a carrier tells its client's driver.
 #[derive(Debug)]
-enum Delivery {
+pub(crate) enum Delivery {
     Opened(Opening),
     Inbound(Inbound),
 }
@@ -34,14 +34,14 @@ enum Delivery {
 const DELIVERY_LIMIT: usize = 32;
 
 /// The two ends of the way between a client's driver and what carries its messages.
-struct Carrier {
-    outbound: mpsc::UnboundedReceiver<Outbound>,
+pub(crate) struct Carrier {
+    pub(crate) outbound: mpsc::UnboundedReceiver<Outbound>,
     deliveries: mpsc::Sender<Delivery>,
 }
 
 impl Carrier {
     /// Hands something over; `false` when nobody is there any more.
-    async fn deliver(&mut self, delivery: Delivery) -> bool {
+    pub(crate) async fn deliver(&mut self, delivery: Delivery) -> bool {
         let is_ready = std::future::poll_fn(|context| self.deliveries.poll_ready(context)).await.is_ok();
         is_ready && self.deliveries.start_send(delivery).is_ok()
     }

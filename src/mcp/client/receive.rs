@@ -134,7 +134,8 @@ fn with_last_words(reason: Error, stderr_tail: Option<&str>) -> Error {
     /// As much as a person reads; the event has the whole tail.
     const LINES: usize = 3;
     let lines: Vec<_> = stderr_tail.unwrap_or_default().lines().rev().take(LINES).collect();
-    if lines.is_empty() {
+    // Transports that know their server may have said it already.
+    if lines.first().is_none_or(|last| reason.message().contains(last)) {
         return reason;
     }
     let last: Vec<_> = lines.into_iter().rev().collect();
