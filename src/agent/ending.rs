@@ -1,6 +1,8 @@
 //! How a run ends: on its own, aborted, failed or out of time. Always with exactly one `run-end`, and always leaving a
 //! history that the next prompt can go on from.
 
+use std::sync::Arc;
+
 use super::conversation::Conversation;
 use super::effect::Effect;
 use super::event::{EndReason, EventKind, RunEnd};
@@ -11,7 +13,7 @@ use crate::model::{Body, Message, StopReason, ToolMessage};
 use crate::time::Millis;
 
 impl Run {
-    /// Ends the run; its end is shown once it is saved.
+    /// Ends the run between steps; its end is shown once it is saved.
     pub(super) fn end(
         &mut self,
         conversation: &mut Conversation,
@@ -19,16 +21,30 @@ impl Run {
         reason: EndReason,
         error: Option<Error>,
     ) {
-        let end = self.prepare_end(conversation, now, reason, error);
+        self.end_cut(conversation, now, reason, error, None);
+    }
+
+    /// Ends the run within a step, of whose answer this much is kept.
+    pub(super) fn end_cut(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        reason: EndReason,
+        error: Option<Error>,
+        message: Option<Arc<Message>>,
+    ) {
+        let end = RunEnd { message, ..self.prepare_end(conversation, now, reason, error) };
         self.phase = Phase::Ending { end, seq: conversation.checkpoint() };
     }
 
     /// The caller stops the run. Its end is shown at once, and nothing after it.
     pub(super) fn abort(&mut self, conversation: &mut Conversation, now: Millis, reason: Option<String>) {
         if !matches!(self.phase, Phase::Ending { .. }) {
-            self.interrupt(conversation, now, StopReason::Aborted, "The run was aborted before this call was done.");
+            let why = "The run was aborted before this call was done.";
+            let message = self.interrupt(conversation, now, StopReason::Aborted, why);
             let error = Error::new(ErrorKind::Aborted, reason.unwrap_or_else(|| "the run was aborted".to_owned()));
-            let end = self.prepare_end(conversation, now, EndReason::Model(StopReason::Aborted), Some(error));
+            let reason = EndReason::Model(StopReason::Aborted);
+            let end = RunEnd { message, ..self.prepare_end(conversation, now, reason, Some(error)) };
             // Asked for and not waited for: without it a later restore would take up a run that was aborted.
             let seq = conversation.checkpoint();
             self.phase = Phase::Ending { end, seq };
@@ -38,15 +54,12 @@ impl Run {
 
     /// A checkpoint could not be saved: nothing may go on that a restore would not know of.
     pub(super) fn saving_failed(&mut self, conversation: &mut Conversation, now: Millis, error: Error) {
-        self.interrupt(
-            conversation,
-            now,
-            StopReason::Error,
-            "The conversation could not be saved, so the run was stopped.",
-        );
+        let why = "The conversation could not be saved, so the run was stopped.";
+        let message = self.interrupt(conversation, now, StopReason::Error, why);
         let kind = if error.kind() == ErrorKind::Conflict { ErrorKind::Conflict } else { ErrorKind::Storage };
         let error = Error::new(kind, format!("the conversation could not be saved: {}", error.message()));
-        let end = self.prepare_end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
+        let reason = EndReason::Model(StopReason::Error);
+        let end = RunEnd { message, ..self.prepare_end(conversation, now, reason, Some(error)) };
         self.phase = Phase::Ending { end, seq: 0 };
         self.say_end(conversation, now);
     }
@@ -57,15 +70,11 @@ impl Run {
             return;
         }
         let limit = conversation.agent.policy.timeout.unwrap_or_default();
-        self.interrupt(
-            conversation,
-            now,
-            StopReason::Aborted,
-            "The run reached its time limit before this call was done.",
-        );
+        let why = "The run reached its time limit before this call was done.";
+        let message = self.interrupt(conversation, now, StopReason::Aborted, why);
         self.context(conversation, now).emit(EventKind::LimitReached { limit: "time" });
         let error = Error::new(ErrorKind::Timeout, format!("the run reached its limit of {limit} ms"));
-        self.end(conversation, now, EndReason::Limit, Some(error));
+        self.end_cut(conversation, now, EndReason::Limit, Some(error), message);
     }
 
     /// Whether the run has taken as long as it may, whatever its timer says: timers of hidden pages come late.
@@ -80,26 +89,35 @@ impl Run {
         }
     }
 
-    /// Stops what is at work and closes what is open, in the history and in the events.
-    fn interrupt(&mut self, conversation: &mut Conversation, now: Millis, stop_reason: StopReason, why: &str) {
+    /// Stops what is at work and closes what is open, in the history and in the events. Gives the answer that was cut short,
+    /// if anything of it is kept.
+    fn interrupt(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        stop_reason: StopReason,
+        why: &str,
+    ) -> Option<Arc<Message>> {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Calling(call) => {
                 self.context(conversation, now).perform(Effect::CancelModel { call: call.id });
                 self.usage = self.usage.plus(call.answer.usage());
-                self.store_cut_answer(conversation, now, *call, stop_reason, why);
+                self.store_cut_answer(conversation, now, *call, stop_reason, why)
             }
             Phase::Tools { mut batch, .. } => {
+                let message = conversation.history.last().cloned();
                 batch.interrupt(&mut self.context(conversation, now), why);
                 if let Some((results, _)) = batch.results() {
                     conversation.push(Body::Tool(ToolMessage { results }));
                 }
+                message
             }
             Phase::BetweenSteps
             | Phase::Saving { .. }
             | Phase::Preparing { .. }
             | Phase::Waiting { .. }
             | Phase::Ending { .. }
-            | Phase::Over => {}
+            | Phase::Over => None,
         }
     }
 
@@ -117,13 +135,13 @@ impl Run {
         for _ in std::mem::take(&mut context.conversation.steers) {
             context.emit(EventKind::SteerDropped);
         }
-        RunEnd { reason, usage, error, text }
+        RunEnd { reason, usage, error, text, message: None }
     }
 }
 
 /// The text of the last answer since the user spoke.
 fn last_text(conversation: &Conversation) -> String {
-    let not_user = |message: &&std::sync::Arc<Message>| !matches!(message.body, Body::User(_));
+    let not_user = |message: &&Arc<Message>| !matches!(message.body, Body::User(_));
     let text = conversation.history.iter().rev().take_while(not_user).find_map(|message| match &message.body {
         Body::Assistant(assistant) => Some(assistant.text()),
         _ => None,

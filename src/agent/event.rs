@@ -167,6 +167,9 @@ pub struct RunEnd {
     pub error: Option<Error>,
     /// The text of the last answer since the user spoke; empty when there is none.
     pub text: String,
+    /// The answer of a step that was cut short, as the history keeps it: such a step has no `step-end`. Each of its calls
+    /// has its `tool-result`.
+    pub message: Option<Arc<Message>>,
 }
 
 /// Why a run ended.

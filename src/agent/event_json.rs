@@ -164,6 +164,7 @@ fn write_end<M: SerializeMap>(end: &RunEnd, map: &mut M) -> Result<(), M::Error>
     map.serialize_entry("stopReason", end.reason.as_str())?;
     map.serialize_entry("text", &end.text)?;
     map.serialize_entry("usage", &end.usage)?;
+    write_some("message", end.message.as_ref(), map)?;
     write_some("error", end.error.as_ref(), map)
 }
 

@@ -169,6 +169,7 @@ fn read_end(end: &Object<'_>) -> Result<RunEnd, RestoreError> {
         usage: usage(end, "usage"),
         error: end.object("error").map(|error| read_error(&error)),
         text: end.string("text").unwrap_or_default(),
+        message: end.object("message").map(|message| Message::read(&message)).transpose()?.map(Arc::new),
     })
 }
 

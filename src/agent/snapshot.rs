@@ -148,6 +148,9 @@ impl Serialize for Phase {
                 map.serialize_entry("stopReason", end.reason.as_str())?;
                 map.serialize_entry("text", &end.text)?;
                 map.serialize_entry("usage", &end.usage)?;
+                if let Some(message) = &end.message {
+                    map.serialize_entry("message", message)?;
+                }
                 if let Some(error) = &end.error {
                     map.serialize_entry("error", error)?;
                 }

@@ -192,18 +192,18 @@ impl Run {
             context.set_timer(Purpose::Retry, delay);
             self.phase = Phase::Waiting { attempt };
         } else {
-            self.store_cut_answer(
+            let message = self.store_cut_answer(
                 conversation,
                 now,
                 call,
                 StopReason::Error,
                 "Not run, because the model's answer failed.",
             );
-            self.end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
+            self.end_cut(conversation, now, EndReason::Model(StopReason::Error), Some(error), message);
         }
     }
 
-    /// Keeps what is whole of an answer that was cut short, so that the history is what was shown.
+    /// Keeps what is whole of an answer that was cut short, so that the history is what was shown; gives it.
     pub(super) fn store_cut_answer(
         &mut self,
         conversation: &mut Conversation,
@@ -211,17 +211,17 @@ impl Run {
         call: ModelCall,
         stop_reason: StopReason,
         why: &str,
-    ) {
+    ) -> Option<Arc<Message>> {
         let ModelCall { mut answer, model, .. } = call;
         answer.close_blocks(&mut self.context(conversation, now));
         let usage = answer.usage();
         let parts = answer.into_parts();
         if parts.is_empty() {
-            return;
+            return None;
         }
         let calls = tool_calls(&parts);
         let body = assistant_message(model, parts, stop_reason, usage);
-        conversation.push(body);
+        let message = conversation.push(body);
         if !calls.is_empty() {
             let mut batch = Batch::new(calls);
             batch.interrupt(&mut self.context(conversation, now), why);
@@ -229,6 +229,7 @@ impl Run {
                 conversation.push(Body::Tool(ToolMessage { results }));
             }
         }
+        Some(message)
     }
 
     fn take_answer(&mut self, conversation: &mut Conversation, now: Millis, call: ModelCall, reason: StopReason) {

@@ -27,7 +27,15 @@ export interface EventBase {
  */
 export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
   (
-    | { readonly type: "run-start" | "step-start" | "run-suspended" | "steer-delivered" | "steer-dropped" }
+    | {
+        readonly type:
+          | "run-start"
+          | "step-start"
+          | "run-suspended"
+          | "steer-delivered"
+          | "steer-dropped"
+          | "compaction-start";
+      }
     | { readonly type: "message-added"; readonly message: UserMessage }
     | { readonly type: "text-start" | "text-end" | "reasoning-start" | "reasoning-end"; readonly id: string }
     | { readonly type: "text-delta" | "reasoning-delta"; readonly id: string; readonly delta: string }
@@ -58,6 +66,14 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
     | { readonly type: "file"; readonly file: FilePart }
     | { readonly type: "step-retry"; readonly attempt: number; readonly delayMs: number; readonly error: ErrorInfo }
     | { readonly type: "limit-reached"; readonly limit: "steps" | "tokens" | "cost" | "time" | "loop" | (string & {}) }
+    | {
+        /** From now on `message` is sent in the place of the oldest messages but the first. The history keeps them. */
+        readonly type: "compaction-end";
+        readonly message: UserMessage;
+        readonly replaced: number;
+        readonly tokensBefore: number;
+        readonly tokensAfter: number;
+      }
     | { readonly type: "checkpoint-saved"; readonly seq: number }
     | { readonly type: "step-end"; readonly message: AssistantMessage; readonly usage: Usage }
     | {
@@ -66,6 +82,8 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
         readonly usage: Usage;
         /** The text of the last answer. */
         readonly text: string;
+        /** The answer of a step that was cut short, as the history keeps it: such a step has no `step-end`. */
+        readonly message?: AssistantMessage;
         readonly error?: ErrorInfo;
       }
   );

@@ -35,11 +35,16 @@ export class Transcript {
       case "step-end":
         this.#step(event.message);
         break;
+      case "run-end":
+        if (event.message !== undefined) this.#step(event.message);
+        break;
       default:
     }
   }
 
   #step(message: AssistantMessage): void {
+    // An answer without content is shown and not kept.
+    if (message.content.length === 0) return;
     this.#push(message);
     const results: ToolResultPart[] = [];
     for (const part of message.content) {

@@ -39,6 +39,7 @@ fn every_kind() -> Vec<EventKind> {
         stop_reason: StopReason::Stop,
         usage: usage(),
     };
+    let cut = AssistantMessage { stop_reason: StopReason::Aborted, ..assistant.clone() };
     let error = Error::new(ErrorKind::Overloaded, "busy").with_status(529);
     vec![
         EventKind::RunStart,
@@ -101,12 +102,14 @@ fn every_kind() -> Vec<EventKind> {
             usage: usage(),
             error: None,
             text: "hello".into(),
+            message: None,
         }),
         EventKind::RunEnd(RunEnd {
             reason: EndReason::Limit,
             usage: Usage::default(),
             error: Some(error),
             text: String::new(),
+            message: Some(Arc::new(Message { id: MessageId::new("m4"), body: Body::Assistant(cut) })),
         }),
     ]
 }
