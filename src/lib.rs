@@ -112,3 +112,8 @@ pub mod web;
 
 pub use error::{Error, ErrorKind};
 pub use time::Millis;
+
+/// The guide for Rust, whose snippets are compiled.
+#[cfg(all(doctest, feature = "native", feature = "models"))]
+#[doc = include_str!("../docs/rust.md")]
+mod guide {}
