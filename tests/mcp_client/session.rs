@@ -47,6 +47,18 @@ fn a_session_that_is_forgotten_again_is_an_error() {
 }
 
 #[test]
+fn a_session_id_is_not_printed() {
+    let server = handshake(|_| Answer::stream().then(Then::Hold));
+    let mut world = World::new(options(EraChoice::Handshake), server);
+    world.connected().unwrap();
+    world.start(call("x"), CallOptions::default());
+    world.advance();
+    assert!(world.requests.iter().any(|request| request.header("mcp-session-id") == Some("s-1")));
+    let printed = format!("{:?} {:?} {:?}", world.http, world.client, world.requests);
+    assert!(!printed.contains("s-1"), "{printed}");
+}
+
+#[test]
 fn a_session_id_that_the_page_cannot_read_is_named() {
     let server = |request: &crablet::model::HttpRequest| match method_of(request).as_str() {
         "initialize" => {
@@ -93,6 +105,8 @@ fn an_initialization_that_is_never_acknowledged_holds_nothing_up_for_long() {
     let before = world.now;
     world.perform(call("x")).unwrap();
     assert!(world.now.since(before) <= 5_000);
+    world.settle();
+    assert_eq!(world.open_exchanges(), 0, "the notification is given up in the end");
 }
 
 #[test]

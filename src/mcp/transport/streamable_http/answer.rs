@@ -1,5 +1,6 @@
 use super::super::{Era, Inbound, RequestId};
 use super::exchange::{Purpose, Reading};
+use super::headers::SessionId;
 use super::{ExchangeId, LINGER, SessionPhase, StreamableHttp, VersionHeader, headers, refusal};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
@@ -47,7 +48,7 @@ impl StreamableHttp {
             }
             Purpose::Request { id, opens_session } => {
                 if is_success && opens_session {
-                    self.session.id = headers::session_id(head.header(headers::SESSION));
+                    self.session.id = SessionId::read(head.header(headers::SESSION));
                     self.session.phase = SessionPhase::Opened;
                 }
                 let refusal = match status {

@@ -1,4 +1,5 @@
 use super::super::{Era, RequestId};
+use super::headers::SessionId;
 use super::{DEFAULT_RETRY, LONGEST_RETRY, RESUMPTION_LIMIT};
 use crate::json::RawJson;
 use crate::sse::SseParser;
@@ -13,7 +14,7 @@ pub(super) struct Exchange {
     /// The headers that the client asked for.
     pub(super) headers: Vec<(String, String)>,
     /// The session it was sent in.
-    pub(super) session: Option<String>,
+    pub(super) session: Option<SessionId>,
     /// Whether it was sent with the version header.
     pub(super) sends_version: bool,
     /// Whether it is the second try, without that header.

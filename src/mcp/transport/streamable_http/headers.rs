@@ -1,3 +1,5 @@
+use std::fmt;
+
 use super::exchange::Exchange;
 use crate::model::HttpRequest;
 
@@ -24,7 +26,7 @@ pub(super) fn request(method: &'static str, url: &str, exchange: &Exchange) -> H
         request.set_header("mcp-protocol-version", exchange.era.version());
     }
     if let Some(session) = &exchange.session {
-        request.set_header(SESSION, session.as_str());
+        request.set_header(SESSION, session.0.as_str());
     }
     if let Some(event_id) = exchange.resumption.last_event_id.as_ref().filter(|_| method == "GET") {
         request.set_header("last-event-id", event_id.as_str());
@@ -32,7 +34,20 @@ pub(super) fn request(method: &'static str, url: &str, exchange: &Exchange) -> H
     request
 }
 
-/// The session id of an answer. The specification allows visible ASCII only; anything else could not be sent back.
-pub(super) fn session_id(value: Option<&str>) -> Option<String> {
-    value.filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_graphic())).map(str::to_owned)
+/// The id of a session: whoever knows it can act in it, so it is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SessionId(String);
+
+impl SessionId {
+    /// The id in an answer's header. The specification allows visible ASCII only; anything else could not be sent back.
+    pub(super) fn read(value: Option<&str>) -> Option<Self> {
+        let id = value.filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_graphic()))?;
+        Some(Self(id.to_owned()))
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SessionId(..)")
+    }
 }

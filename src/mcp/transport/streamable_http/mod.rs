@@ -8,14 +8,17 @@
 mod answer;
 mod exchange;
 mod headers;
+mod io;
 mod refusal;
 
 use std::collections::{BTreeMap, VecDeque};
 
+pub use io::{Effect, ExchangeId, Input, StreamableHttpOptions};
+
 use self::exchange::{Exchange, Purpose, Reading};
+use self::headers::SessionId;
 use super::{Era, Inbound, OPAQUE_FAILURE, Outbound, RequestId, Revision};
 use crate::error::{Error, ErrorKind};
-use crate::model::{HttpRequest, ResponseHead};
 use crate::time::Millis;
 
 /// How long a stream may stay open after its answer, in milliseconds. Well-behaved servers close it at once, which keeps
@@ -35,99 +38,11 @@ const RESUMPTION_LIMIT: u32 = 5;
 /// it; one that never answers it must not hold up everything.
 const ANNOUNCE_LIMIT: u64 = 5_000;
 
+/// How long a notification may go without an answer, in milliseconds. Nobody waits for it, but it holds a connection.
+const NOTIFY_LIMIT: u64 = 30_000;
+
 /// How long closing waits for the answer to DELETE, in milliseconds. The server drops idle sessions by itself.
 const CLOSE_LIMIT: u64 = 2_000;
-
-/// Where the server is.
-#[derive(Clone, Debug)]
-pub struct StreamableHttpOptions {
-    /// The address of the MCP endpoint.
-    pub url: String,
-    /// Whether to open the GET stream on which a handshake server sends what belongs to no request, such as changes of
-    /// its tools. Default yes; it costs one connection.
-    pub listen: bool,
-}
-
-impl StreamableHttpOptions {
-    /// The endpoint at this address, with a listening stream.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), listen: true }
-    }
-}
-
-/// Names one HTTP request and its answer. Never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExchangeId(pub u64);
-
-/// What happened outside of the machine. Inputs about an exchange that is over are ignored.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Input {
-    /// The client above wants something.
-    Outbound(Outbound),
-    /// The head of an answer came.
-    Head {
-        /// Which exchange.
-        exchange: ExchangeId,
-        /// Status and headers.
-        head: ResponseHead,
-    },
-    /// Bytes of a body came.
-    Bytes {
-        /// Which exchange.
-        exchange: ExchangeId,
-        /// However the network cut them.
-        bytes: Vec<u8>,
-    },
-    /// A body is at its end.
-    End {
-        /// Which exchange.
-        exchange: ExchangeId,
-    },
-    /// There was no answer, or it broke off.
-    Failed {
-        /// Which exchange.
-        exchange: ExchangeId,
-        /// Why; of kind `network`, with the code [`OPAQUE_FAILURE`] where the platform does not tell.
-        error: Error,
-    },
-    /// The timer of an exchange is due.
-    Timer {
-        /// Which exchange.
-        exchange: ExchangeId,
-    },
-}
-
-/// What the host must do. Exhaustive on purpose: every host handles all of them.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Send a request; answered by `Head`, any number of `Bytes` and `End`, or by `Failed`.
-    Fetch {
-        /// Names the exchange.
-        exchange: ExchangeId,
-        /// What to send. Holds no credentials of the caller; the host adds them.
-        request: HttpRequest,
-    },
-    /// Stop an exchange at once. Not answered.
-    Abort {
-        /// Which exchange.
-        exchange: ExchangeId,
-    },
-    /// Give [`Input::Timer`] at this moment. Each exchange has at most one timer.
-    SetTimer {
-        /// Which exchange.
-        exchange: ExchangeId,
-        /// When.
-        at: Millis,
-    },
-    /// Forget the timer of an exchange.
-    ClearTimer {
-        /// Which exchange.
-        exchange: ExchangeId,
-    },
-    /// Something for the client above. After [`Inbound::Closed`] there is no further effect.
-    Deliver(Inbound),
-}
 
 /// The machine. Give it [`Input`]s, and after each take [`Effect`]s until there are none.
 #[derive(Debug)]
@@ -143,8 +58,7 @@ pub struct StreamableHttp {
 /// What a server of the handshake era remembers of us, and what was learnt about it.
 #[derive(Debug, Default)]
 struct Session {
-    /// The id; a secret of server and client.
-    id: Option<String>,
+    id: Option<SessionId>,
     /// The revision that was agreed on.
     era: Option<Era>,
     version_header: VersionHeader,
@@ -222,10 +136,10 @@ impl StreamableHttp {
             Outbound::Notify { message, era, headers } => {
                 let announces = self.session.phase == SessionPhase::Opened;
                 let key = self.post(Exchange::new(Purpose::Notify { announces }, era, message, headers));
+                self.set_timer(key, now.after(if announces { ANNOUNCE_LIMIT } else { NOTIFY_LIMIT }));
                 if announces {
                     self.session.phase = SessionPhase::Announced;
                     self.session.era = Some(era);
-                    self.set_timer(key, now.after(ANNOUNCE_LIMIT));
                 }
             }
             Outbound::Cancel { id } => self.cancel(&id),
@@ -342,6 +256,7 @@ impl StreamableHttp {
             }
             (Purpose::Notify { announces: true }, Reading::Head) => {
                 exchange.purpose = Purpose::Notify { announces: false };
+                self.set_timer(key, now.after(NOTIFY_LIMIT));
                 self.settle(now);
             }
             (_, Reading::Waiting) => self.reopen(key),
