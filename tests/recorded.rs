@@ -23,7 +23,7 @@ use crablet::model::{Model, ModelEvent, Part, ResponseHead, StopReason};
 use serde_json::Value;
 use wire::{bytes, compare, intent, replay};
 
-const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini"];
+const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini", "bedrock"];
 
 fn main() -> ExitCode {
     let named = std::env::var_os("CRABLET_RECORDED").map(PathBuf::from);

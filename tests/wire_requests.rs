@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{
     Access, Content, Credentials, Effort, EncodedCache, File, FileData, Model, ModelRequest, Reasoning, RequestOptions,
-    ToolChoice, anthropic, azure, gemini, openai_responses, vertex,
+    ToolChoice, anthropic, azure, bedrock, gemini, openai_responses, vertex,
 };
 use crablet::{ErrorKind, Millis};
 use serde_json::{Value, json};
@@ -194,6 +194,50 @@ fn gemini_gets_a_whole_conversation() {
         options.reasoning = Some(Reasoning::Effort(Effort::Low));
     });
     assert_eq!(level["generationConfig"]["thinkingConfig"]["thinkingLevel"], "low");
+}
+
+/// Amazon, API reference "ConverseStream" and guide "Tool use", 2026-07.
+#[test]
+fn bedrock_gets_a_whole_conversation() {
+    let model = bedrock::model("us-east-1", "us.anthropic.claude-sonnet-4-5-v1:0");
+    let request = conversation(&model, r#"{"signature":"c2ln"}"#);
+    assert_eq!(
+        body(&request),
+        json!({
+            "system": [{"text": "Be brief."}],
+            "messages": [
+                {"role": "user", "content": [
+                    {"text": "What is this?"},
+                    {"image": {"format": "png", "source": {"bytes": "aGk="}}}
+                ]},
+                {"role": "assistant", "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}},
+                    {"text": "I look."},
+                    {"toolUse": {"toolUseId": "call_1", "name": "find", "input": {"q": "a"}}},
+                    {"toolUse": {"toolUseId": "call_2", "name": "find", "input": {"q": "b"}}}
+                ]},
+                {"role": "user", "content": [
+                    {"toolResult": {"toolUseId": "call_1", "content": [{"text": "A."}], "status": "success"}},
+                    {"toolResult": {"toolUseId": "call_2", "content": [{"text": "No such thing."}], "status": "error"}},
+                    {"text": "And now?"}
+                ]}
+            ],
+            "toolConfig": {"tools": [{"toolSpec": {"name": "find", "description": "Finds things.", "inputSchema": {"json":
+                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}}]}
+        })
+    );
+    let http = encoded(&request);
+    let address = "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-sonnet-4-5-v1%3A0";
+    assert_eq!(http.url, format!("{address}/converse-stream"));
+    assert_eq!(http.header("authorization"), Some("Bearer key-1"));
+    let sent = with_options(model, |options| {
+        options.tool_choice = Some(ToolChoice::Required);
+        options.max_tokens = Some(9);
+        options.reasoning = Some(Reasoning::Budget(1024));
+    });
+    assert_eq!(sent["toolConfig"]["toolChoice"], json!({"any": {}}));
+    assert_eq!(sent["inferenceConfig"], json!({"maxTokens": 9}));
+    assert_eq!(sent["additionalModelRequestFields"]["thinking"]["budget_tokens"], 1024);
 }
 
 /// The references of the two protocols, sections on tool choice and sampling.

@@ -8,13 +8,19 @@ use std::fs;
 use std::path::Path;
 
 use crablet::model::openai_chat::{self, Profile};
-use crablet::model::{Model, ModelEvent, ResponseHead, anthropic, gemini, openai_responses};
+use crablet::model::{Model, ModelEvent, ResponseHead, anthropic, bedrock, gemini, openai_responses};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{bytes, replay};
 
-fn models() -> [Model; 4] {
-    [anthropic::model("m"), openai_chat::model(Profile::Custom, "m"), openai_responses::model("m"), gemini::model("m")]
+fn models() -> [Model; 5] {
+    [
+        anthropic::model("m"),
+        openai_chat::model(Profile::Custom, "m"),
+        openai_responses::model("m"),
+        gemini::model("m"),
+        bedrock::model("us-east-1", "m"),
+    ]
 }
 
 fn head(status: u16) -> ResponseHead {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crablet::json::RawJson;
 use crablet::model::openai_chat::{self, Profile};
-use crablet::model::{EncodedCache, Message, Model, ModelRequest, Part, RequestOptions, anthropic, gemini};
+use crablet::model::{EncodedCache, Message, Model, ModelRequest, Part, RequestOptions, anthropic, bedrock, gemini};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::intent::{assistant, call, image, raw, result, results, text, tool, user};
@@ -212,7 +212,7 @@ fn step() -> impl Strategy<Value = Step> {
         ".{0,8}".prop_map(Step::Answer),
         any::<prop::sample::Index>().prop_map(Step::Replace),
         any::<prop::sample::Index>().prop_map(Step::Drop),
-        (0u8..5).prop_map(Step::Switch),
+        (0u8..6).prop_map(Step::Switch),
     ]
 }
 
@@ -222,6 +222,7 @@ fn model_of(number: u8) -> Model {
         1 => chat(Profile::OpenAi),
         2 => chat(Profile::Mistral),
         3 => gemini::model("gemini-3-pro"),
+        4 => bedrock::model("us-east-1", "m"),
         _ => anthropic::model("claude-opus-4-8"),
     }
 }

@@ -169,6 +169,7 @@ fn secrets_of(credentials: Credentials) -> Vec<String> {
     let mut secrets = match credentials {
         Credentials::Key(key) => vec![key.trim().to_owned()],
         Credentials::Headers(headers) => headers.into_iter().map(|(_, value)| value).collect(),
+        Credentials::Aws(keys) => [Some(keys.secret_access_key), keys.session_token].into_iter().flatten().collect(),
         Credentials::None => Vec::new(),
     };
     secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);

@@ -34,6 +34,13 @@ pub(super) fn from_error_object(object: &Object<'_>, head: &ResponseHead) -> Err
     Report::read(object, head).into_error(head, Some(object))
 }
 
+/// The error of a code and a sentence that came in some other form.
+#[cfg(feature = "bedrock")]
+pub(super) fn from_words(code: &str, message: &str, head: &ResponseHead) -> Error {
+    let words = vec![normalized(code)];
+    Report { status: None, words, message: shortened(message), code: Some(code.to_owned()) }.into_error(head, None)
+}
+
 /// The error of words that are no JSON but came where an error is announced.
 pub(super) fn from_text(text: &str, head: &ResponseHead) -> Error {
     let status = Some(head.status).filter(|status| *status >= 400);
@@ -235,6 +242,7 @@ const SERVER_WORDS: &[&str] = &[
     "internal_error",
     "internal_server_error",
     "internalserverexception",
+    "internalfailure",
     "modelerrorexception",
     "modelstreamerrorexception",
     "timeout_error",

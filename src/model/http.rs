@@ -72,8 +72,30 @@ pub enum Credentials {
     None,
     /// One key or token, sent as the wire protocol wants it.
     Key(String),
+    /// Keys of an AWS account, which sign each attempt.
+    Aws(AwsKeys),
     /// Headers as they are to be sent, for gateways with a scheme of their own. Names in lower case.
     Headers(Vec<(String, String)>),
+}
+
+/// Keys of an AWS account.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct AwsKeys {
+    /// The id of the key.
+    pub access_key_id: String,
+    /// The secret.
+    pub secret_access_key: String,
+    /// The token of temporary keys.
+    pub session_token: Option<String>,
+    /// The region to sign for; `None` for the one in the address.
+    pub region: Option<String>,
+}
+
+/// Only the id is printed.
+impl fmt::Debug for AwsKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AwsKeys").field("access_key_id", &self.access_key_id).finish_non_exhaustive()
+    }
 }
 
 impl Credentials {
@@ -123,6 +145,7 @@ impl fmt::Debug for Credentials {
         formatter.write_str(match self {
             Self::None => "None",
             Self::Key(_) => "Key(..)",
+            Self::Aws(_) => "Aws(..)",
             Self::Headers(_) => "Headers(..)",
         })
     }

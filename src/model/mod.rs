@@ -11,6 +11,8 @@ pub mod anthropic;
 mod assembler;
 #[cfg(feature = "azure")]
 pub mod azure;
+#[cfg(feature = "bedrock")]
+pub mod bedrock;
 #[cfg(feature = "wires")]
 mod body;
 mod encoded;
@@ -39,7 +41,7 @@ use std::fmt;
 pub use assembler::{Answer, Assembler};
 pub use encoded::{EncodedCache, MAX_CACHE_BYTES};
 pub use event::ModelEvent;
-pub use http::{Credentials, HttpRequest, ResponseHead};
+pub use http::{AwsKeys, Credentials, HttpRequest, ResponseHead};
 pub use message::{
     AssistantMessage, Body, CallId, Content, File, FileData, Message, MessageId, ModelRef, Origin, Part, Source,
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
@@ -88,6 +90,8 @@ pub fn wire_named(name: &str) -> Option<&'static dyn Wire> {
         "azure-chat" => Some(azure::CHAT),
         #[cfg(feature = "vertex")]
         "vertex" => Some(vertex::WIRE),
+        #[cfg(feature = "bedrock")]
+        "bedrock" => Some(bedrock::WIRE),
         #[cfg(feature = "gemini")]
         "gemini" => Some(gemini::WIRE),
         #[cfg(feature = "openai-responses")]

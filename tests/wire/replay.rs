@@ -3,7 +3,7 @@
 use crablet::Millis;
 use crablet::model::{
     Access, Answer, Assembler, EncodedCache, HttpRequest, Model, ModelEvent, ModelRequest, Part, RequestOptions,
-    ResponseHead, ToolInput, Wire, anthropic, gemini, openai_chat, openai_responses,
+    ResponseHead, ToolInput, Wire, anthropic, bedrock, gemini, openai_chat, openai_responses,
 };
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub(crate) fn model(wire: &str, provider: &str) -> Option<Model> {
     match wire {
         "anthropic" => Some(anthropic::model("m")),
+        "bedrock" => Some(bedrock::model("us-east-1", "m")),
         "gemini" => Some(gemini::model("gemini-3-flash-preview")),
         "openai-responses" | "responses" => Some(openai_responses::model("m")),
         "openai-chat" => Some(openai_chat::model(openai_chat::Profile::from_name(provider), "m")),
