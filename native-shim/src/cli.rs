@@ -51,7 +51,7 @@ enum Command {
     Grant(GrantArguments),
     /// Lists the tokens by their key ids.
     Tokens,
-    /// Takes a token back. Open connections that use it end within seconds.
+    /// Takes a token back. Open connections that use it end within 20 seconds.
     Revoke {
         /// The part of the token before the dot.
         #[arg(allow_hyphen_values = true)]

@@ -210,7 +210,8 @@ impl Session {
         if self.link.should_tell_seen() {
             self.send_unnumbered(FrameKind::Seen, Vec::new());
         }
-        let message = String::from_utf8_lossy(&payload).into_owned();
+        let message =
+            String::from_utf8(payload).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         self.look_for_handshake(&message);
         (!message.is_empty()).then_some(message)
     }

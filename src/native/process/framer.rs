@@ -50,33 +50,35 @@ impl LineFramer {
             }
             if piece.ends_with(b"\n") {
                 self.skipping = false;
-                lines.extend(read_line(&mem::take(&mut self.line)));
+                lines.extend(read_line(mem::take(&mut self.line)));
             } else if self.line.len() > MAX_LINE_BYTES {
                 self.skipping = true;
-                lines.extend(read_line(&mem::take(&mut self.line)));
+                lines.extend(read_line(mem::take(&mut self.line)));
             }
         }
     }
 
     /// The line that the stream ended in, if any.
     pub fn finish(&mut self) -> Option<Line> {
-        read_line(&mem::take(&mut self.line))
+        read_line(mem::take(&mut self.line))
     }
 }
 
-/// What a line is; `None` when it is blank.
-fn read_line(bytes: &[u8]) -> Option<Line> {
-    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii();
-    let first = bytes.first()?;
-    let may_be_message = matches!(first, b'{' | b'[');
-    if may_be_message && bytes.len() > MAX_LINE_BYTES {
+/// What a line is; `None` when it is blank. A message keeps the memory it was read into.
+fn read_line(mut line: Vec<u8>) -> Option<Line> {
+    line.truncate(line.trim_ascii_end().len());
+    let without_mark = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
+    let before = line.len() - without_mark.trim_ascii_start().len();
+    line.drain(..before);
+    let may_be_message = matches!(line.first()?, b'{' | b'[');
+    if may_be_message && line.len() > MAX_LINE_BYTES {
         return Some(Line::TooLong);
     }
     if !may_be_message {
-        return Some(noise(bytes));
+        return Some(noise(&line));
     }
-    let text = String::from_utf8_lossy(bytes);
-    Some(if is_json_rpc(&text) { Line::Message(text.into_owned()) } else { noise(bytes) })
+    let text = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Some(if is_json_rpc(&text) { Line::Message(text) } else { noise(text.as_bytes()) })
 }
 
 fn noise(bytes: &[u8]) -> Line {
