@@ -1,6 +1,6 @@
 //! What the hooks before a model call make of its step.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::conversation::Conversation;
@@ -64,7 +64,7 @@ pub(super) fn arrange(
     conversation: &mut Conversation,
     items: Vec<ContextItem>,
 ) -> Result<Vec<Arc<Message>>, MessageId> {
-    let by_id: HashMap<MessageId, Arc<Message>> =
+    let by_id: BTreeMap<MessageId, Arc<Message>> =
         conversation.context().into_iter().map(|message| (message.id.clone(), message)).collect();
     let mut arranged = Vec::with_capacity(items.len());
     for item in items {
