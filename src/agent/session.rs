@@ -20,6 +20,40 @@ use crate::time::Millis;
 ///
 /// An answer that comes too late (of an attempt that was cancelled, a tool that was aborted) is refused with
 /// [`InputError::Unexpected`] and changes nothing: a host ignores that error for the answers it gives on its own.
+///
+/// Most programs use the driver in `host`. This is all that one has to do, with a model that is the program itself:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use crablet::Millis;
+/// use crablet::agent::{Agent, Effect, Input, Session};
+/// use crablet::model::{Access, Content, Model, ModelEvent, StopReason};
+///
+/// let model = Model { provider: "example".into(), id: "parrot".into(), access: Access::Function("parrot".into()) };
+/// let mut session = Session::new(Arc::new(Agent::new(model)), 7);
+/// let now = Millis(0);
+/// session.handle(now, Input::Prompt(vec![Content::Text("hello".into())]))?;
+///
+/// while let Some(effect) = session.poll_effect() {
+///     if let Effect::CallModel { call, .. } = effect {
+///         let events = vec![
+///             ModelEvent::TextStart { block: 0 },
+///             ModelEvent::TextDelta { block: 0, text: "hello yourself".into() },
+///             ModelEvent::TextEnd { block: 0, replay: None },
+///             ModelEvent::Stop { reason: StopReason::Stop, raw: None },
+///         ];
+///         session.handle(now, Input::ModelEvents { call, events })?;
+///         session.handle(now, Input::ModelEnded { call, outcome: Ok(()) })?;
+///     }
+/// }
+///
+/// let shown: Vec<&str> = std::iter::from_fn(|| session.poll_event()).map(|event| event.kind.name()).collect();
+/// assert_eq!(shown.first(), Some(&"run-start"));
+/// assert_eq!(shown.last(), Some(&"run-end"));
+/// assert_eq!(session.history().len(), 2);
+/// # Ok::<(), crablet::agent::InputError>(())
+/// ```
 #[derive(Debug)]
 pub struct Session {
     conversation: Conversation,

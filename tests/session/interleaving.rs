@@ -2,8 +2,8 @@
 //! provider takes.
 
 use crablet::agent::{
-    Agent, Approval, Effect, EventKind, HookId, HookReply, Hooks, Input, ModelCallId, Status, TimerId, ToolDefinition,
-    ToolOutput,
+    Agent, Approval, Effect, EventKind, HookId, HookReply, Hooks, Input, ModelCallId, Session, Status, TimerId,
+    ToolDefinition, ToolOutput,
 };
 use crablet::model::{Body, CallId, ModelEvent, Part, StopReason};
 use crablet::{Error, ErrorKind};
@@ -122,6 +122,58 @@ proptest! {
         check_history(&host)?;
         prop_assert_eq!(rebuild::transcript(&host.events), host.transcript());
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Damage is found or harmless: no snapshot, whatever is in it, makes a session that panics or hangs.
+    #[test]
+    fn a_damaged_snapshot_is_refused_or_works(
+        agent in agents(),
+        inputs in prop::collection::vec(inputs(), 0..60),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), damaged_bytes()), 1..4),
+    ) {
+        let mut host = Harness::new(agent.clone());
+        for input in inputs {
+            let _refused = host.try_give(input);
+        }
+        let mut bytes = host.session.snapshot().into_bytes();
+        for (place, replacement) in damage {
+            let at = place.index(bytes.len());
+            let end = (at + replacement.len()).min(bytes.len());
+            bytes.splice(at..end, replacement.bytes());
+        }
+        let damaged = String::from_utf8_lossy(&bytes);
+        let Ok(session) = Session::restore(&damaged, std::sync::Arc::new(agent), host.now) else { return Ok(()) };
+        let mut host = Harness::of(session, host.now);
+        host.pass(10_000_000);
+        host.give(Input::Abort { reason: None });
+        prop_assert_eq!(host.status(), Status::Idle);
+        host.give(Input::Prompt(text("and now?")));
+        prop_assert_eq!(host.status(), Status::Running);
+    }
+}
+
+/// What may stand in a snapshot at a place where it should not.
+fn damaged_bytes() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "",
+        "0",
+        "9",
+        "99999999999",
+        "-",
+        "\"",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "null",
+        "x",
+        "true",
+    ])
 }
 
 fn check_events(host: &Harness) -> Result<(), TestCaseError> {
