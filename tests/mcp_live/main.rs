@@ -220,7 +220,7 @@ async fn a_stateless_server_is_called_asked_back_and_listened_to() -> Result<(),
     assert!(events.lock().unwrap().iter().any(is_stateless));
 
     let names: Vec<_> = connection.tools().await?.iter().map(|tool| tool.name.clone()).collect();
-    assert_eq!(names, ["sum", "greet", "change"]);
+    assert_eq!(names, ["sum", "greet", "produce", "change"]);
     let sum = connection.call_tool("sum", json(r#"{"a":2,"b":40}"#), CallOptions::default(), None).await?;
     assert_eq!(sum.structured_content.unwrap().as_str(), r#"{"sum":42}"#);
     let greeting = connection.call_tool("greet", json("{}"), CallOptions::default(), None).await?;
@@ -229,6 +229,35 @@ async fn a_stateless_server_is_called_asked_back_and_listened_to() -> Result<(),
     connection.call_tool("change", json("{}"), CallOptions::default(), None).await?;
     tokio::time::timeout(Duration::from_secs(10), changed.notified()).await.expect("the change was not heard of");
     connection.close().await;
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs node and installs npm packages"]
+async fn many_calls_run_at_once_with_a_slow_and_a_large_one_among_them() -> Result<(), Error> {
+    const LARGE: usize = 8 << 20;
+    let server = Server::stateless();
+    let connection = server.connect(&Arc::default());
+    let ended = Mutex::new(Vec::new());
+    let calls = (0..64_usize).map(|number| {
+        let (bytes, ms) = match number {
+            0 => (1, 1_000),
+            1 => (LARGE, 0),
+            _ => (number, 0),
+        };
+        let arguments = json(&format!(r#"{{"bytes":{bytes},"ms":{ms}}}"#));
+        let (connection, ended) = (&connection, &ended);
+        async move {
+            let result = connection.call_tool("produce", arguments, CallOptions::default(), None).await?;
+            assert_eq!(result.text().len(), bytes);
+            ended.lock().unwrap().push(number);
+            Ok::<_, Error>(())
+        }
+    });
+    for outcome in futures_util::future::join_all(calls).await {
+        outcome?;
+    }
+    assert_eq!(ended.lock().unwrap().last(), Some(&0), "the others did not wait for the slow one");
     Ok(())
 }
 

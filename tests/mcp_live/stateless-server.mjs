@@ -21,6 +21,11 @@ function server() {
     }
     return { content: [{ type: "text", text: `hello ${answer.content?.name}` }] };
   });
+  const amount = { inputSchema: z.object({ bytes: z.number(), ms: z.number() }) };
+  server.registerTool("produce", { description: "Gives so many bytes after so long", ...amount }, async ({ bytes, ms }) => {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return { content: [{ type: "text", text: "x".repeat(bytes) }] };
+  });
   server.registerTool("change", { description: "Says that the tools changed", inputSchema: z.object({}) }, () => {
     setTimeout(() => handler.notify.toolsChanged(), 50);
     return { content: [] };

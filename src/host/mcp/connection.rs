@@ -169,8 +169,14 @@ impl Connection {
         options: ConnectOptions,
     ) -> Result<Self, Error> {
         let host = host.clone();
+        let was_opened = AtomicBool::new(false);
         let open = move || {
-            let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server.clone(), host.random()?)?;
+            let mut server = server.clone();
+            if was_opened.swap(true, Ordering::Relaxed) {
+                // What could be resumed is gone: the transport has tried until then.
+                server.resume = None;
+            }
+            let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server, host.random()?)?;
             let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe));
             host.spawn(super::websocket::carry(host.clone(), machine, carrier));
             Ok(live)
