@@ -25,7 +25,6 @@ async function tools({ check, demo, playground, screenshotFolder }) {
     const count = Number.parseInt(await playground.server("files").locator(".tools > summary").textContent(), 10);
     assert.ok(count >= 10, `${count} tools`);
   });
-  await page.screenshot({ path: join(screenshotFolder, "welcome-1280.png") });
 
   await check("a file with a random name and content is read by a real tool and quoted in the answer", async () => {
     const file = await surprise(demo);
@@ -286,7 +285,8 @@ async function looks({ check, playground, screenshotFolder }) {
     [1280, 800],
     [390, 844],
   ];
-  await playground.newConversation();
+  await page.locator('.server[data-server="files"][data-state="ready"]').waitFor();
+  await page.screenshot({ path: join(screenshotFolder, "welcome-1280.png") });
   await playground.ask("List the folder and read notes/tea.txt");
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
@@ -324,8 +324,16 @@ async function looks({ check, playground, screenshotFolder }) {
     await page.keyboard.press("Escape");
     await close.waitFor({ state: "hidden" });
   });
-  await page.setViewportSize({ width: 1280, height: 800 });
-  await page.emulateMedia({ colorScheme: "light" });
+  await check("the inspector shows where the time went", async () => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.getByRole("tab", { name: "Inspector" }).click();
+    const spans = await page.locator(".waterfall .span-label").allTextContents();
+    assert.deepEqual(spans, ["model", "list_directory", "read_text_file", "model"]);
+    await page.screenshot({ path: join(screenshotFolder, "inspector-1280.png") });
+    assert.deepEqual(await playground.accessibilityFaults(), []);
+    await page.getByRole("tab", { name: "Connection" }).click();
+  });
 }
 
 async function lostShim({ check, demo, playground, screenshotFolder }) {
@@ -337,6 +345,7 @@ async function lostShim({ check, demo, playground, screenshotFolder }) {
     assert.ok(!answer.includes(file.content), "nothing can have read the file");
     const failedCard = (await playground.toolCards()).some((card) => card.status === "error");
     assert.ok(failedCard || (await playground.error()) !== undefined, "an error is shown");
+    await playground.page.locator('.server[data-server="files"][data-state="failed"]').waitFor();
     await playground.page.screenshot({ path: join(screenshotFolder, "shim-lost-1280.png") });
   });
 
@@ -371,4 +380,5 @@ async function endings({ check, demo }) {
   });
 }
 
-export const suites = [tools, streaming, followUps, badInput, httpServer, secrets, looks, lostShim, endings];
+// The looks come first: the folder is still as a user finds it.
+export const suites = [looks, tools, streaming, followUps, badInput, httpServer, secrets, lostShim, endings];

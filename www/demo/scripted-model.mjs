@@ -35,9 +35,7 @@ export function decide(request) {
   const asked = messages.findLastIndex((message) => message.role === "user");
   const prompt = asked < 0 ? "" : textOf(messages[asked].content);
   const results = resultsAfter(messages, asked);
-  if (results.length > 0) {
-    return { reasoning: "The tools have answered. I quote what they returned.", text: answerFrom(results), calls: [] };
-  }
+  if (results.length > 0) return { reasoning: "", text: answerFrom(results), calls: [] };
   const count = /\bcount (?:up )?to (\d+)/i.exec(prompt);
   if (count) {
     return { reasoning: "", text: counting(Math.min(Number(count[1]), MAX_COUNT)), calls: [] };
@@ -82,10 +80,14 @@ function planCall(prompt, tools) {
   return best && { name: best.name, arguments: best.arguments };
 }
 
+/** A tool's own name: what stands before two underscores names its server. */
+function ownName(name) {
+  return name.slice(name.lastIndexOf("__") + 1).replace(/^_/, "");
+}
+
 /** How well a tool fits the wanted meanings: words of its name weigh most, words of its description decide between equals. */
 function scoreOf(tool, wanted) {
-  // What stands before two underscores names the server, not the tool.
-  const name = new Set(nameMeanings(tool.name.slice(tool.name.lastIndexOf("__") + 1)));
+  const name = new Set(nameMeanings(ownName(tool.name)));
   const description = new Set(meanings(tool.description ?? ""));
   let score = 0;
   for (const word of name) {
@@ -119,7 +121,7 @@ function resultsAfter(messages, asked) {
 
 function answerFrom(results) {
   const parts = results.map(({ call, text }) => {
-    const name = call?.name ?? "a tool";
+    const name = call ? ownName(call.name) : "a tool";
     const target = describeArguments(call?.arguments);
     const quoted = text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}\n… (${text.length - MAX_QUOTE} more)` : text;
     const fence = "`".repeat(Math.max(3, longestBackticks(quoted) + 1));
@@ -131,7 +133,7 @@ function answerFrom(results) {
 
 /** The wire has no mark for a failed tool: it is told in words. */
 function isFailure(text) {
-  return /^\W*(?:error|failed|the tool)\b/i.test(text);
+  return /^\W*(?:error|failed|the tool|the MCP server|there is no tool)\b/i.test(text);
 }
 
 function describeArguments(text) {
@@ -154,7 +156,7 @@ function counting(count) {
 }
 
 function reasonFor(calls) {
-  const names = calls.map((call) => call.name);
+  const names = calls.map((call) => ownName(call.name));
   return names.length === 1
     ? `The words of the prompt match the tool ${names[0]}. I call it and wait for its result.`
     : `The prompt asks for ${names.length} things: ${names.join(" and ")}. They do not depend on each other, so I call them at once.`;
@@ -163,7 +165,7 @@ function reasonFor(calls) {
 function introduction(tools) {
   const offered =
     tools.length > 0
-      ? `I am offered ${tools.length} tools: ${tools.map((tool) => `\`${tool.name}\``).join(", ")}.`
+      ? `I am offered ${tools.length} tools: ${tools.map((tool) => `\`${ownName(tool.name)}\``).join(", ")}.`
       : "I am offered no tools at the moment. Connect an MCP server to give me some.";
   return `I am **${MODEL_NAME}**, a scripted stand-in for a language model: I match your words to tools and quote their results.\n\n${offered}\n\nTry:\n\n- *read welcome.md*\n- *list the folder and read notes/tea.txt*\n- *count to 200*`;
 }

@@ -2,7 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { Agent, CrabletError, type AgentEvent, type Run, type Session, type SessionSnapshot } from "crablet";
 import { modelOf, problemsOf } from "../connection/providers";
-import { configuredServers, connectionsAsked } from "../connection/servers";
+import { check, configuredServers, connectionsAsked } from "../connection/servers";
 import { asksBeforeTools, modelSettings, serverSettings } from "../connection/settings";
 import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
 import { infoOf } from "../ui/error-words";
@@ -149,6 +149,12 @@ function take(event: AgentEvent): void {
   const now = performance.now();
   currentLog = withLogged(currentLog, event, now);
   update(withEvent(current, event, now));
+  if (event.type === "tool-result" && event.isError) checkServerOf(event.callId);
+}
+
+function checkServerOf(callId: string): void {
+  const tool = current.items.findLast((item) => item.kind === "tool" && item.callId === callId);
+  if (tool?.kind === "tool" && tool.server !== undefined) void check(tool.server);
 }
 
 function update(next: Transcript): void {

@@ -13,10 +13,7 @@ export function ErrorCard({ error }: { readonly error: ErrorInfo }) {
       <div class="error-words">
         <strong>{title}</strong>
         <p>{advice}</p>
-        <p class="error-message">
-          {error.message}
-          {error.status !== undefined && ` (HTTP ${error.status})`}
-        </p>
+        <p class="error-message">{error.message}</p>
       </div>
       <button type="button" class="quiet-button" onClick={retry}>
         <RetryIcon /> Try again

@@ -2,6 +2,7 @@
 import { AlertIcon, CheckIcon, ChevronIcon, PersonIcon, StopIcon } from "../ui/icons";
 import { Scrollable } from "../ui/scrollable";
 import { decide } from "./conversation";
+import { ownName } from "./tool-name";
 import { oneLine, printed, textOf } from "./tool-output";
 import { ToolResult } from "./tool-result";
 import type { ToolItem, ToolStatus } from "./transcript";
@@ -29,7 +30,7 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
       >
         <summary>
           <StatusMark status={tool.status} />
-          <span class="tool-name">{ownName(tool)}</span>
+          <span class="tool-name">{ownName(tool.name, tool.server)}</span>
           {tool.server && <span class="tool-server">{tool.server}</span>}
           <span class="tool-preview">{oneLine(tool.status === "error" ? textOf(tool.content) : tool.input)}</span>
           <span class="tool-status">{duration(tool) ?? STATUS_WORDS[tool.status]}</span>
@@ -93,11 +94,6 @@ function StatusMark({ status }: { readonly status: ToolStatus }) {
       <span class="visually-hidden">{STATUS_WORDS[status]}</span>
     </span>
   );
-}
-
-/** The tool's name without its server's, which stands beside it. */
-function ownName({ name, server }: ToolItem): string {
-  return server !== undefined && name.startsWith(`${server}__`) ? name.slice(server.length + 2) : name;
 }
 
 /** How long the call took; `undefined` while it runs, and where nobody knows. */

@@ -45,6 +45,16 @@ export function reconnectAll(): void {
 export async function connect(settings: ServerSettings): Promise<void> {
   connectionsAsked.value += 1;
   setState(settings.name, { status: "connecting" });
+  await look(settings);
+}
+
+/** Looks whether a server of which a tool failed is still there: the tool's own words do not tell. */
+export async function check(name: string): Promise<void> {
+  const settings = serverSettings.value.find((settings) => settings.name === name);
+  if (settings) await look(settings);
+}
+
+async function look(settings: ServerSettings): Promise<void> {
   try {
     setState(settings.name, { status: "ready", tools: await listTools(serverOf(settings)) });
   } catch (error) {

@@ -1,4 +1,5 @@
 // Where the time of a run went: a span for each model call and each tool call.
+import { ownName } from "../chat/tool-name";
 import type { LogEntry } from "./event-log";
 
 export interface Span {
@@ -108,6 +109,7 @@ function spansOf(runId: string, entries: readonly LogEntry[]): RunSpans {
 }
 
 function toolName(entries: readonly LogEntry[], callId: string): string {
-  for (const { event } of entries) if (event.type === "tool-call" && event.callId === callId) return event.toolName;
+  for (const { event } of entries)
+    if (event.type === "tool-call" && event.callId === callId) return ownName(event.toolName, event.server);
   return "tool";
 }
