@@ -18,7 +18,7 @@ async function surprise(demo) {
   return file;
 }
 
-async function tools({ check, demo, playground, screenshotFolder }) {
+async function tools({ check, demo, playground }) {
   const { page } = playground;
   await check("the page connects to the MCP server through the shim and lists its tools", async () => {
     await page.locator('.server[data-server="files"][data-state="ready"]').waitFor();

@@ -2,7 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { Agent, CrabletError, type AgentEvent, type Run, type Session, type SessionSnapshot } from "crablet";
 import { modelOf, problemsOf } from "../connection/providers";
-import { check, configuredServers, connectionsAsked } from "../connection/servers";
+import { check, checkAll, configuredServers, connectionsAsked } from "../connection/servers";
 import { asksBeforeTools, modelSettings, serverSettings } from "../connection/settings";
 import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
 import { infoOf } from "../ui/error-words";
@@ -10,6 +10,9 @@ import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Transc
 
 const INSTRUCTIONS =
   "You are a helpful assistant in a web page. Use the tools you are offered when they help. Answer in Markdown.";
+
+/** Kinds of error that may come from a tool server that is gone. */
+const CONNECTION_ERRORS = new Set(["network", "timeout", "connection-closed", "session-expired"]);
 
 export const transcript = signal<Transcript>(EMPTY);
 export const eventLog = signal<EventLog>(EMPTY_LOG);
@@ -111,7 +114,9 @@ async function work(begin: (session: Session) => Run | undefined): Promise<void>
     run = begin(await sessionForSettings());
     for await (const event of run ?? []) take(event);
   } catch (error) {
-    update(withError(current, infoOf(error), performance.now()));
+    const info = infoOf(error);
+    update(withError(current, info, performance.now()));
+    if (CONNECTION_ERRORS.has(info.kind)) checkAll();
   } finally {
     run = undefined;
     isRunning.value = false;

@@ -54,6 +54,11 @@ export async function check(name: string): Promise<void> {
   if (settings) await look(settings);
 }
 
+/** Looks whether every configured server is still there. */
+export function checkAll(): void {
+  for (const settings of serverSettings.value) void look(settings);
+}
+
 async function look(settings: ServerSettings): Promise<void> {
   try {
     setState(settings.name, { status: "ready", tools: await listTools(serverOf(settings)) });
