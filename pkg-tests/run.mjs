@@ -1,6 +1,7 @@
 // Runs suites against the packed tarball of dist/: `node pkg-tests/run.mjs [SUITE...]`, all of them by default. A line per
 // suite, then `N passed, N failed`.
 import { createProject } from "./lib/project.mjs";
+import browser from "./suites/browser.mjs";
 import bundler from "./suites/bundler.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
@@ -10,7 +11,7 @@ import types from "./suites/types.mjs";
 import workerd from "./suites/workerd.mjs";
 
 /** Each suite gets the project and returns a line about what it saw, or throws. */
-const SUITES = { manifest, types, node, readme, workerd, bundler, live };
+const SUITES = { manifest, types, node, readme, workerd, browser, bundler, live };
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !(name in SUITES));

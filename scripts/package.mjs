@@ -1,8 +1,9 @@
 // Builds the npm package into dist/: the module, the declarations, each entry, the tarball. `--dev` builds the module fast
 // and big, for work on the facade.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { deflateRawSync } from "node:zlib";
@@ -25,10 +26,14 @@ run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", join(r
 /** The module and the glue of wasm-bindgen. The feature section stays in: wasm-opt reads from it what it may use. */
 function buildModule() {
   const profile = isDev ? ["--dev"] : ["--profile", "wasm"];
-  run("wasm-pack", [
-    ...["--log-level", "warn", "build", join(root, "src/bindings"), "--target", "web", "--no-pack", "--no-opt"],
-    ...["--mode", "no-install", "--no-gitignore", "--out-dir", glue, "--out-name", "crablet", ...profile],
-  ]);
+  run(
+    "wasm-pack",
+    [
+      ...["--log-level", "warn", "build", join(root, "src/bindings"), "--target", "web", "--no-pack", "--no-opt"],
+      ...["--mode", "no-install", "--no-gitignore", "--out-dir", glue, "--out-name", "crablet", ...profile],
+    ],
+    { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: remappedPaths().join(" ") },
+  );
   const built = join(glue, "crablet_bg.wasm");
   const module = join(staging, "crablet.wasm");
   if (isDev) copyFileSync(built, module);
@@ -39,6 +44,13 @@ function buildModule() {
     join(staging, "inlined.js"),
     `// crablet.wasm as deflate-raw in base64.\nexport const base64 =\n  "${packed}";\n`,
   );
+}
+
+/** Panic messages name source files: by names that say nothing of the machine that built them. */
+function remappedPaths() {
+  const registries = join(process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "registry/src");
+  const folders = existsSync(registries) ? readdirSync(registries).map((name) => join(registries, name)) : [];
+  return [...folders.map((folder) => `--remap-path-prefix=${folder}=crates`), `--remap-path-prefix=${root}=crablet`];
 }
 
 /** One bundle an entry. The entries of the module differ in one file, which says where it comes from. */
@@ -94,6 +106,10 @@ function writeManifest() {
   }
 }
 
-function run(command, args) {
-  execFileSync(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+function run(command, args, variables = {}) {
+  execFileSync(command, args, {
+    cwd: root,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, ...variables },
+  });
 }
