@@ -51,6 +51,7 @@ pub(crate) async fn run_session(
     mut shutdown: watch::Receiver<bool>,
 ) {
     let ServerProcess { input, mut output, mut log } = process;
+    let server = options.server.clone();
     let mut session = Session::new(options);
     let mut flood = Flood::new();
     let mut ping = interval(PING_INTERVAL);
@@ -73,7 +74,7 @@ pub(crate) async fn run_session(
                     }
                 }
                 // Its exit is about to be told.
-                Err(_) => session.to_process.clear(),
+                Err(_) => session.forget_messages(),
             },
             Some(event) = output.next(), if !exited && session.link.has_room_for(0) => match event {
                 ProcessEvent::Message(message) => session.pass_on(message),
@@ -82,7 +83,7 @@ pub(crate) async fn run_session(
                     session.pass_exit(&report);
                 }
             },
-            Some(line) = log.recv() => show_server_line(&session.options.server, &line, &mut flood),
+            Some(line) = log.recv() => show_server_line(&server, &line, &mut flood),
             _ = ping.tick(), if session.client.is_some() => session.check_client(),
             () = sleep_until(session.grace_ends), if session.client.is_none() => break,
             // Whoever waits for an answer need not wait for the grace.
@@ -96,6 +97,10 @@ pub(crate) async fn run_session(
             Some(ProcessEvent::Message(_)) => {}
             Some(ProcessEvent::Exited(_)) | None => exited = true,
         }
+    }
+    // Its last words are in the log, however quickly its client was gone.
+    while let Ok(line) = log.try_recv() {
+        show_server_line(&server, &line, &mut flood);
     }
 }
 
@@ -214,6 +219,12 @@ impl Session {
             String::from_utf8(payload).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         self.look_for_handshake(&message);
         (!message.is_empty()).then_some(message)
+    }
+
+    /// The process takes nothing more.
+    fn forget_messages(&mut self) {
+        self.to_process.clear();
+        self.to_process_bytes = 0;
     }
 
     fn pass_on(&mut self, message: String) {
