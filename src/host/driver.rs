@@ -122,11 +122,23 @@ impl Driver {
         });
     }
 
-    /// Binds a new run to the conversation and gives its number; `None` while another one is bound.
+    /// Binds a new run to the conversation and gives its number; `None` while another one is bound. Events of an earlier
+    /// run that was put aside and not taken up again are forgotten.
     pub(super) fn attach_new(&self) -> Option<u64> {
-        let number = self.attach()?;
-        self.lock().run = number + 1;
-        Some(number + 1)
+        let mut state = self.lock();
+        if state.attached {
+            return None;
+        }
+        state.events.clear();
+        state.attached = true;
+        state.run += 1;
+        Some(state.run)
+    }
+
+    /// Whether there is nothing to go on with: no run is active, and the events of the last one were read.
+    pub(super) fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.session.status() == Status::Idle && state.events.is_empty()
     }
 
     /// Binds the run that was last bound again; `None` while one is bound.

@@ -118,6 +118,29 @@ fn a_dropped_run_is_aborted_and_what_it_started_is_dropped() {
 }
 
 #[test]
+fn a_run_that_was_put_aside_and_aborted_still_shows_its_end_or_is_forgotten() {
+    let host = ScriptedHost::new();
+    let model = host.model().hangs_after("I will").hangs_after("I will").text("Here.");
+    let conversation = runner(&host, &model).conversation().unwrap();
+    for is_taken_up in [true, false] {
+        let mut run = conversation.send("go").unwrap();
+        let control = run.control();
+        host.block_on(async {
+            run.next().await.unwrap();
+            run.next().await.unwrap();
+        });
+        run.detach();
+        control.abort(None);
+        if is_taken_up {
+            assert_eq!(types(&host.block_on(events(conversation.resume().unwrap()))), "text-end run-end");
+        }
+    }
+    let next = host.block_on(events(conversation.send("again").unwrap()));
+    assert_eq!(next[0]["type"], "run-start");
+    assert!(conversation.resume().is_none());
+}
+
+#[test]
 fn the_controls_of_an_old_run_reach_no_other() {
     let host = ScriptedHost::new();
     let model = host.model().text("one").text("two");

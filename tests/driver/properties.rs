@@ -82,8 +82,6 @@ fn approve_all(control: &RunControl, events: Vec<Event>) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn a_run_ends_exactly_once_and_leaves_nothing_behind(answers in answers(), acts in acts(), stored: bool) {
         let host = ScriptedHost::new();
