@@ -7,6 +7,7 @@ use super::definition::ToolDefinition;
 use super::effect::{Effect, HookId};
 use super::event::EventKind;
 use super::input::ToolOutput;
+use super::result_cap;
 use super::timers::Purpose;
 use crate::json::RawJson;
 use crate::model::{ToolCall, ToolInput, ToolResult};
@@ -175,6 +176,10 @@ impl Call {
     pub(super) fn finish(&mut self, context: &mut Context<'_>, output: ToolOutput, was_run: bool) {
         context.clear_timer(&Purpose::Tool(self.call.call_id.clone()));
         context.clear_timer(&Purpose::Hook(self.call.call_id.clone()));
+        let output = match context.conversation.agent.policy.max_result_characters {
+            Some(limit) => result_cap::capped(output, limit),
+            None => output,
+        };
         let terminate = output.terminate;
         let result = Arc::new(self.result(output));
         context.emit(EventKind::ToolResult(result.clone()));

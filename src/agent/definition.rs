@@ -113,6 +113,9 @@ pub struct Policy {
     pub retry_cap: u64,
     /// The most tools at work at once. Default 8.
     pub max_concurrent_tools: u32,
+    /// The most characters of a text in a tool's result that the model reads: of a longer one it reads the beginning and the
+    /// end, and the whole stays in the result's `output`. Default 400 000, about 100 000 tokens; `None` for no limit.
+    pub max_result_characters: Option<usize>,
     /// The most milliseconds of one run; `None` for no limit, the default.
     pub timeout: Option<u64>,
     /// The most milliseconds a validator or hook may take; `None` for no limit, the default. One before a tool call that
@@ -135,6 +138,7 @@ impl Default for Policy {
             retry_base: 1_000,
             retry_cap: 60_000,
             max_concurrent_tools: 8,
+            max_result_characters: Some(400_000),
             timeout: None,
             hook_timeout: None,
             first_byte_timeout: 120_000,

@@ -20,6 +20,7 @@ mod plan;
 mod prepare;
 mod repetition;
 mod restore;
+mod result_cap;
 mod retry;
 mod run;
 mod session;

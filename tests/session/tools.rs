@@ -274,6 +274,17 @@ fn new_tools_take_effect_at_the_next_step() {
 }
 
 #[test]
+fn a_result_that_is_too_long_is_cut_for_the_model_and_kept_for_the_caller() {
+    let mut agent = agent(vec![tool("a")]);
+    agent.policy.max_result_characters = Some(300);
+    let mut host = Harness::prompted(agent);
+    host.answer_calls(&[("1", "a", "{}")]);
+    host.tool_ends("1", ToolOutput::text("x".repeat(10_000)));
+    assert!(result_text(&host, "1").len() < 400);
+    assert_eq!(host.results()[0].output.as_ref().unwrap().as_str().len(), 10_002);
+}
+
+#[test]
 fn an_answer_from_nowhere_is_refused() {
     let mut host = Harness::prompted(agent(vec![tool("a")]));
     let ended = Input::ToolEnded { call_id: CallId::new("1"), output: ToolOutput::text("?") };
