@@ -1,11 +1,11 @@
 //! Who is refused is refused before the upgrade, is told nothing, and starts nothing.
 
-use crate::support::{ECHO, Shim, script};
-use crablet::Millis;
+use crate::support::{Client, ECHO, Shim, script};
 use crablet::host::Host;
 use crablet::mcp::transport::Inbound;
 use crablet::mcp::transport::shim::{ClientProof, Frame, FrameKind, MAX_FRAME_BYTES, ProofContext, Token};
 use crablet::native::NativeHost;
+use crablet::{ErrorKind, Millis};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -109,6 +109,20 @@ async fn hostile_attempts_are_refused_before_the_upgrade() {
     assert!(log.contains("was used before"), "{log}");
     let secret = token.reveal().split('.').nth(1).unwrap().to_owned();
     assert!(!log.contains(&secret) && !log.contains("crablet.proof"), "{log}");
+}
+
+#[tokio::test]
+async fn a_client_with_a_wrong_token_or_server_is_told_so() {
+    let shim = Shim::start(json!({ "files": script(ECHO) }), &[]).await;
+    let mut options = shim.options("files").await;
+    options.server = "other".into();
+    let Inbound::Closed { reason, .. } = Client::connect(options.clone()).await.next().await else { panic!() };
+    assert_eq!(reason.message(), format!("crablet-shim at 127.0.0.1:{} has no server \"other\"", shim.port));
+    options.server = "files".into();
+    options.token = Token::from_random([9; 9], [9; 32]);
+    let Inbound::Closed { reason, .. } = Client::connect(options).await.next().await else { panic!() };
+    assert_eq!(reason.kind(), ErrorKind::Auth);
+    assert!(reason.message().contains("does not accept the token"), "{}", reason.message());
 }
 
 #[tokio::test]

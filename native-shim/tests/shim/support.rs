@@ -319,7 +319,10 @@ impl Client {
                                 self.socket = Some((socket, open));
                                 Input::Opened { socket, subprotocol }
                             }
-                            Err(error) => Input::Closed { socket, code: None, reason: error.message().to_owned() },
+                            Err(error) => match error.status() {
+                                Some(status) => Input::Refused { socket, status },
+                                None => Input::Closed { socket, code: None, reason: error.message().to_owned() },
+                            },
                         });
                     }
                     Effect::Send { bytes, .. } => {

@@ -165,7 +165,10 @@ impl<H: Host> Shim<H> {
                 self.socket = Some((number, socket));
                 self.input(Input::Opened { socket: number, subprotocol });
             }
-            Err(error) => self.input(Input::Closed { socket: number, code: None, reason: error.to_string() }),
+            Err(error) => self.input(match error.status() {
+                Some(status) => Input::Refused { socket: number, status },
+                None => Input::Closed { socket: number, code: None, reason: error.to_string() },
+            }),
         }
     }
 

@@ -38,6 +38,14 @@ pub enum Input {
         /// The whole message.
         bytes: Vec<u8>,
     },
+    /// The handshake of a socket was answered with an HTTP status instead. Browsers do not tell; there it is an
+    /// [`Input::Closed`].
+    Refused {
+        /// Which one.
+        socket: u64,
+        /// The status.
+        status: u16,
+    },
     /// A socket closed, broke or could not be opened.
     Closed {
         /// Which one.

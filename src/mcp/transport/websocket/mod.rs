@@ -96,9 +96,13 @@ impl WebSocketTransport {
             Input::Connect if self.phase == Phase::Idle => self.open(now),
             Input::Connect => {}
             Input::Outbound(outbound) => return self.take_outbound(outbound),
-            Input::Opened { socket, .. } | Input::Frame { socket, .. } | Input::Closed { socket, .. }
+            Input::Opened { socket, .. }
+            | Input::Refused { socket, .. }
+            | Input::Frame { socket, .. }
+            | Input::Closed { socket, .. }
                 if socket != self.socket || !self.phase.has_socket() => {}
             Input::Opened { subprotocol, .. } => return self.opened(&subprotocol),
+            Input::Refused { status, .. } => return Err(self.refused(status)),
             Input::Frame { bytes, .. } => return self.take_frame(now, Frame::decode(bytes)?),
             Input::Closed { code, reason, .. } => return self.lost(now, &describe_close(code, &reason)),
             Input::Timer => return self.timer_ran_down(now),
@@ -281,6 +285,24 @@ impl WebSocketTransport {
         }
         self.effects.push_back(Effect::Close { socket: self.socket });
         self.lost(now, "nothing came in time")
+    }
+
+    /// The shim does not let this client in, and would not the next time.
+    fn refused(&mut self, status: u16) -> Error {
+        self.phase = Phase::Waiting;
+        let (authority, server) = (&self.authority, &self.options.server);
+        let (kind, message) = match status {
+            401 | 403 => (
+                ErrorKind::Auth,
+                format!(
+                    "crablet-shim at {authority} does not accept the token for the server {server:?}; it may be revoked, \
+                     or be for another server or origin: the shim's log says which"
+                ),
+            ),
+            404 => (ErrorKind::InvalidInput, format!("crablet-shim at {authority} has no server {server:?}")),
+            _ => (ErrorKind::Network, format!("the program at {authority} opens no WebSocket; check the port")),
+        };
+        Error::new(kind, message).with_status(status)
     }
 
     /// The socket is gone: wait for the next attempt while the grace lasts, otherwise it is over.

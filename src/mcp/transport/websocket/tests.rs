@@ -277,6 +277,26 @@ fn a_first_connection_that_fails_says_what_to_do() {
 }
 
 #[test]
+fn a_refusal_is_final_and_says_why() {
+    for (status, kind) in [(401, ErrorKind::Auth), (403, ErrorKind::Auth), (404, ErrorKind::InvalidInput)] {
+        let mut client = WebSocketTransport::new(options(), [7; 16]).unwrap();
+        client.handle(START, Input::Connect);
+        client.handle(START, Input::Refused { socket: 1, status });
+        let effects: Vec<_> = std::iter::from_fn(|| client.poll_effect()).collect();
+        let [
+            Effect::Open { .. },
+            Effect::SetTimer(_),
+            Effect::ClearTimer,
+            Effect::Deliver(Inbound::Closed { reason, .. }),
+        ] = effects.as_slice()
+        else {
+            panic!("{effects:?}")
+        };
+        assert_eq!((reason.kind(), reason.status()), (kind, Some(status)));
+    }
+}
+
+#[test]
 fn a_silent_socket_counts_as_dead() {
     let mut world = World::new();
     for _ in 0..3 {
