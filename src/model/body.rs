@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::http::HttpRequest;
-use super::request::{Access, ModelRequest};
+use super::names::wire_tool_name;
+use super::request::{Access, ModelRequest, ToolSpec};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 
@@ -121,8 +122,22 @@ pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
         .map_err(|error| Error::new(ErrorKind::Internal, format!("the request could not be written: {error}")))
 }
 
+/// The list of tools. The wire writes each from the members `name` and `description`, with a comma behind them, and the
+/// schema. An empty description is left out, since some services refuse one.
+pub(super) fn tool_list(tools: &[ToolSpec], write: impl Fn(&str, &str) -> String) -> Result<String, Error> {
+    let mut list = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let mut members = format!("\"name\":{},", json(wire_tool_name(&tool.name).as_ref())?);
+        if !tool.description.is_empty() {
+            members.push_str(&format!("\"description\":{},", json(&tool.description)?));
+        }
+        list.push(write(&members, &object_schema(&tool.input_schema)?));
+    }
+    Ok(format!("[{}]", list.join(",")))
+}
+
 /// A tool's schema as providers demand it: an object with `type` and `properties`, also where the author left them out.
-pub(super) fn object_schema(schema: &RawJson) -> Result<String, Error> {
+fn object_schema(schema: &RawJson) -> Result<String, Error> {
     let object = Object::parse(schema.as_str()).map_err(|error| {
         Error::new(ErrorKind::InvalidInput, format!("the input schema of a tool must be a JSON object: {error}"))
     })?;

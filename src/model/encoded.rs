@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::message::{Message, ModelRef};
 use super::request::ToolSpec;
-use super::transcript::Group;
+use super::transcript::{self, Group, Reader, Turn};
 use crate::error::Error;
 
 /// The most bytes of encoded turns that are kept for one conversation: more than the context window of any model.
@@ -69,12 +69,22 @@ impl EncodedCache {
 }
 
 impl OpenCache<'_> {
-    /// The encoded group, made by `encode` if it is not there. A group of which nothing is sent is an empty text.
-    pub(super) fn group(
+    /// The encoded groups of a history; those that are not there are made by `encode`. A group of which nothing is sent
+    /// is an empty text.
+    pub(super) fn turns(
         &mut self,
-        group: &Group<'_>,
-        encode: impl FnOnce() -> Result<String, Error>,
-    ) -> Result<Arc<str>, Error> {
+        history: &[Arc<Message>],
+        reader: &Reader<'_>,
+        encode: impl Fn(&Turn<'_>) -> Result<String, Error>,
+    ) -> Result<Vec<Arc<str>>, Error> {
+        let groups = transcript::groups(history);
+        let encoded = groups
+            .iter()
+            .map(|group| self.group(group, || group.turn(reader).map_or(Ok(String::new()), |turn| encode(&turn))));
+        encoded.collect()
+    }
+
+    fn group(&mut self, group: &Group<'_>, encode: impl FnOnce() -> Result<String, Error>) -> Result<Arc<str>, Error> {
         let first = group.messages.first().map_or(0, |message| Arc::as_ptr(message) as usize);
         let key = Key { model: self.model, first, repetition: group.repetition };
         if let Some(entry) = self.cache.entries.get_mut(&key) {

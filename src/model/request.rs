@@ -164,6 +164,32 @@ pub enum Reasoning {
     Budget(u64),
 }
 
+#[cfg(feature = "wires")]
+impl Reasoning {
+    /// As a number of tokens, for wires that take one; 0 for none.
+    pub(super) const fn tokens(self) -> u64 {
+        match self {
+            Self::Off => 0,
+            Self::Budget(tokens) => tokens,
+            Self::Effort(Effort::Minimal) => 1024,
+            Self::Effort(Effort::Low) => 2048,
+            Self::Effort(Effort::Medium) => 8192,
+            Self::Effort(Effort::High) => 16_384,
+        }
+    }
+
+    /// As a word, for wires that take one; a number falls to the word whose number it reaches.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Off => "none",
+            Self::Effort(Effort::Minimal) => "minimal",
+            Self::Effort(Effort::Low) | Self::Budget(..4096) => "low",
+            Self::Effort(Effort::Medium) | Self::Budget(4096..16_384) => "medium",
+            Self::Effort(Effort::High) | Self::Budget(_) => "high",
+        }
+    }
+}
+
 /// The words for effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::body::{self, RequestBody, object_schema};
+use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
 use super::super::request::{Effort, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
-use super::super::transcript::{self, MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
+use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
 use crate::json::Object;
 
@@ -22,11 +22,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
         body.set("system", &[json!({"type": "text", "text": instructions})])?;
     }
-    let groups = transcript::groups(&request.messages);
-    let encoded = groups
-        .iter()
-        .map(|group| cache.group(group, || group.turn(&reader).map_or(Ok(String::new()), |turn| encode_turn(&turn))));
-    body.set_list("messages", encoded.collect::<Result<_, _>>()?);
+    body.set_list("messages", cache.turns(&request.messages, &reader, encode_turn)?);
     if !request.tools.is_empty() {
         body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
         if let Some(choice) = tool_choice(options) {
@@ -47,7 +43,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
 /// The protocol demands a limit. Without the caller's, it is the largest that every model of the generation takes.
 fn max_tokens(model: &str, options: &RequestOptions) -> u64 {
     let budget = match options.reasoning {
-        Some(reasoning) if !is_adaptive(model) => budget(reasoning).unwrap_or_default(),
+        Some(reasoning) if !is_adaptive(model) => reasoning.tokens(),
         _ => 0,
     };
     options.max_tokens.unwrap_or_else(|| {
@@ -71,17 +67,6 @@ fn is_adaptive(model: &str) -> bool {
     major >= 5 || (major == 4 && minor >= 6)
 }
 
-const fn budget(reasoning: Reasoning) -> Option<u64> {
-    match reasoning {
-        Reasoning::Off => None,
-        Reasoning::Budget(tokens) => Some(tokens),
-        Reasoning::Effort(Effort::Minimal) => Some(1024),
-        Reasoning::Effort(Effort::Low) => Some(2048),
-        Reasoning::Effort(Effort::Medium) => Some(8192),
-        Reasoning::Effort(Effort::High) => Some(16_384),
-    }
-}
-
 fn set_reasoning(body: &mut RequestBody, model: &str, reasoning: Option<Reasoning>) -> Result<(), Error> {
     match reasoning {
         None => Ok(()),
@@ -95,7 +80,7 @@ fn set_reasoning(body: &mut RequestBody, model: &str, reasoning: Option<Reasonin
             body.set("thinking", &json!({"type": "adaptive"}))?;
             body.set("output_config", &json!({"effort": word}))
         }
-        Some(reasoning) => body.set("thinking", &json!({"type": "enabled", "budget_tokens": budget(reasoning)})),
+        Some(reasoning) => body.set("thinking", &json!({"type": "enabled", "budget_tokens": reasoning.tokens()})),
     }
 }
 
@@ -115,15 +100,7 @@ fn tool_choice(options: &RequestOptions) -> Option<Value> {
 }
 
 fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    let encoded = tools.iter().map(|tool| {
-        let name = body::json(wire_tool_name(&tool.name).as_ref())?;
-        let description = match tool.description.as_str() {
-            "" => String::new(),
-            text => format!("\"description\":{},", body::json(text)?),
-        };
-        Ok(format!("{{\"name\":{name},{description}\"input_schema\":{}}}", object_schema(&tool.input_schema)?))
-    });
-    Ok(format!("[{}]", encoded.collect::<Result<Vec<_>, Error>>()?.join(",")))
+    tool_list(tools, |members, schema| format!("{{{members}\"input_schema\":{schema}}}"))
 }
 
 /// One or two messages: what the model said, and the results of its calls in one message of the user, as the protocol

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::super::body::{self, RequestBody, object_schema};
+use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
-use super::super::request::{Effort, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
-use super::super::transcript::{self, MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
+use super::super::request::{ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
+use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 
@@ -22,11 +22,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
         body.set("system", &[json!({"text": instructions})])?;
     }
-    let groups = transcript::groups(&request.messages);
-    let encoded = groups
-        .iter()
-        .map(|group| cache.group(group, || group.turn(&reader).map_or(Ok(String::new()), |turn| encode_turn(&turn))));
-    body.set_list("messages", alternating(&encoded.collect::<Result<Vec<_>, Error>>()?));
+    body.set_list("messages", alternating(&cache.turns(&request.messages, &reader, encode_turn)?));
     let config = inference_config(options);
     if !config.is_empty() {
         body.set("inferenceConfig", &config)?;
@@ -82,17 +78,7 @@ fn inference_config(options: &RequestOptions) -> Map<String, Value> {
 
 /// Only the models of Anthropic have a way to ask for reasoning here.
 fn thinking(model: &str, reasoning: Option<Reasoning>) -> Option<u64> {
-    if !model.contains("anthropic.") {
-        return None;
-    }
-    match reasoning? {
-        Reasoning::Off => None,
-        Reasoning::Budget(tokens) => Some(tokens),
-        Reasoning::Effort(Effort::Minimal) => Some(1024),
-        Reasoning::Effort(Effort::Low) => Some(2048),
-        Reasoning::Effort(Effort::Medium) => Some(8192),
-        Reasoning::Effort(Effort::High) => Some(16_384),
-    }
+    reasoning.map(Reasoning::tokens).filter(|tokens| *tokens > 0 && model.contains("anthropic."))
 }
 
 fn tool_choice(choice: &ToolChoice) -> Result<Value, Error> {
@@ -108,17 +94,7 @@ fn tool_choice(choice: &ToolChoice) -> Result<Value, Error> {
 }
 
 fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    let encoded = tools.iter().map(|tool| {
-        let name = body::json(wire_tool_name(&tool.name).as_ref())?;
-        // An empty description is refused.
-        let description = match tool.description.as_str() {
-            "" => String::new(),
-            text => format!("\"description\":{},", body::json(text)?),
-        };
-        let schema = object_schema(&tool.input_schema)?;
-        Ok(format!("{{\"toolSpec\":{{\"name\":{name},{description}\"inputSchema\":{{\"json\":{schema}}}}}}}"))
-    });
-    Ok(format!("[{}]", encoded.collect::<Result<Vec<_>, Error>>()?.join(",")))
+    tool_list(tools, |members, schema| format!("{{\"toolSpec\":{{{members}\"inputSchema\":{{\"json\":{schema}}}}}}}"))
 }
 
 fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::body::{self, RequestBody, object_schema};
+use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
-use super::super::request::{Effort, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
-use super::super::transcript::{self, MISSING_RESULT, Reader, Turn, TurnCall, TurnPart, TurnResult};
+use super::super::request::{ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
+use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnCall, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 
@@ -21,12 +21,7 @@ pub(in super::super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
         body.set("systemInstruction", &json!({"parts": [{"text": instructions}]}))?;
     }
-    let groups = transcript::groups(&request.messages);
-    let encoded = groups.iter().map(|group| {
-        let encode = || group.turn(&reader).map_or(Ok(String::new()), |turn| encode_turn(&turn, wants_signatures));
-        cache.group(group, encode)
-    });
-    body.set_list("contents", encoded.collect::<Result<_, _>>()?);
+    body.set_list("contents", cache.turns(&request.messages, &reader, |turn| encode_turn(turn, wants_signatures))?);
     if !request.tools.is_empty() {
         body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
         if let Some(choice) = &options.tool_choice {
@@ -63,24 +58,13 @@ fn generation_config(model: &str, options: &RequestOptions) -> Map<String, Value
 }
 
 fn thinking(reasoning: Reasoning, takes_budget: bool) -> Value {
-    let budget = match reasoning {
-        Reasoning::Off => 0,
-        Reasoning::Budget(tokens) => tokens,
-        Reasoning::Effort(Effort::Minimal) => 512,
-        Reasoning::Effort(Effort::Low) => 2048,
-        Reasoning::Effort(Effort::Medium) => 8192,
-        Reasoning::Effort(Effort::High) => 16_384,
-    };
+    let includes_thoughts = reasoning != Reasoning::Off;
     if takes_budget {
-        return json!({"thinkingBudget": budget, "includeThoughts": budget > 0});
+        return json!({"thinkingBudget": reasoning.tokens(), "includeThoughts": includes_thoughts});
     }
-    let level = match budget {
-        ..1024 => "minimal",
-        1024..4096 => "low",
-        4096..16_384 => "medium",
-        _ => "high",
-    };
-    json!({"thinkingLevel": level, "includeThoughts": budget > 0})
+    // There is no level for none.
+    let level = if includes_thoughts { reasoning.word() } else { "minimal" };
+    json!({"thinkingLevel": level, "includeThoughts": includes_thoughts})
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {
@@ -95,13 +79,8 @@ fn tool_choice(choice: &ToolChoice) -> Value {
 /// `parametersJsonSchema` takes JSON Schema as it is; `parameters` refuses the whole request at the first keyword it does
 /// not know.
 fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    let encoded = tools.iter().map(|tool| {
-        let name = body::json(wire_tool_name(&tool.name).as_ref())?;
-        let description = body::json(&tool.description)?;
-        let schema = object_schema(&tool.input_schema)?;
-        Ok(format!("{{\"name\":{name},\"description\":{description},\"parametersJsonSchema\":{schema}}}"))
-    });
-    Ok(format!("[{{\"functionDeclarations\":[{}]}}]", encoded.collect::<Result<Vec<_>, Error>>()?.join(",")))
+    let declarations = tool_list(tools, |members, schema| format!("{{{members}\"parametersJsonSchema\":{schema}}}"))?;
+    Ok(format!("[{{\"functionDeclarations\":{declarations}}}]"))
 }
 
 fn encode_turn(turn: &Turn<'_>, wants_signatures: bool) -> Result<String, Error> {

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::body::{self, RequestBody, object_schema};
+use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::wire_tool_name;
-use super::super::request::{Effort, ModelRequest, Reasoning, ToolChoice, ToolSpec};
-use super::super::transcript::{self, MISSING_RESULT, Reader, Turn, TurnCall, TurnPart, TurnResult};
+use super::super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
+use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnCall, TurnPart, TurnResult};
 use super::details;
 use super::profile::{ReasoningReplay, ReasoningStyle, Traits};
 use crate::error::{Error, ErrorKind};
@@ -24,10 +24,7 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
         messages.push(message(traits.system_role, &body::json(instructions)?).into());
     }
-    for group in transcript::groups(&request.messages) {
-        let encode = || group.turn(&reader).map_or(Ok(String::new()), |turn| encode_turn(&turn, traits));
-        messages.push(cache.group(&group, encode)?);
-    }
+    messages.extend(cache.turns(&request.messages, &reader, |turn| encode_turn(turn, traits))?);
     body.set_list("messages", messages);
     if !request.tools.is_empty() {
         body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
@@ -69,10 +66,10 @@ fn tool_choice(choice: &ToolChoice, traits: &Traits) -> Value {
 fn set_reasoning(body: &mut RequestBody, reasoning: Reasoning, traits: &Traits) -> Result<(), Error> {
     let is_on = reasoning != Reasoning::Off;
     match (traits.reasoning, reasoning) {
-        (ReasoningStyle::Effort, _) => body.set("reasoning_effort", effort(reasoning)),
+        (ReasoningStyle::Effort, _) => body.set("reasoning_effort", reasoning.word()),
         (ReasoningStyle::Object, Reasoning::Budget(tokens)) => body.set("reasoning", &json!({"max_tokens": tokens})),
         (ReasoningStyle::Object, Reasoning::Off) => body.set("reasoning", &json!({"enabled": false})),
-        (ReasoningStyle::Object, _) => body.set("reasoning", &json!({"effort": effort(reasoning)})),
+        (ReasoningStyle::Object, _) => body.set("reasoning", &json!({"effort": reasoning.word()})),
         (ReasoningStyle::Switch, _) => {
             body.set("thinking", &json!({"type": if is_on { "enabled" } else { "disabled" }}))
         }
@@ -86,30 +83,10 @@ fn set_reasoning(body: &mut RequestBody, reasoning: Reasoning, traits: &Traits) 
     }
 }
 
-/// The word for how much to reason; budgets fall to the word whose usual budget they reach.
-const fn effort(reasoning: Reasoning) -> &'static str {
-    match reasoning {
-        Reasoning::Off => "none",
-        Reasoning::Effort(Effort::Minimal) => "minimal",
-        Reasoning::Effort(Effort::Low) | Reasoning::Budget(..4096) => "low",
-        Reasoning::Effort(Effort::Medium) | Reasoning::Budget(4096..16_384) => "medium",
-        Reasoning::Effort(Effort::High) | Reasoning::Budget(_) => "high",
-    }
-}
-
 fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    let encoded = tools.iter().map(|tool| {
-        let name = body::json(wire_tool_name(&tool.name).as_ref())?;
-        let description = match tool.description.as_str() {
-            "" => String::new(),
-            text => format!("\"description\":{},", body::json(text)?),
-        };
-        let parameters = object_schema(&tool.input_schema)?;
-        Ok(format!(
-            "{{\"type\":\"function\",\"function\":{{\"name\":{name},{description}\"parameters\":{parameters}}}}}"
-        ))
-    });
-    Ok(format!("[{}]", encoded.collect::<Result<Vec<_>, Error>>()?.join(",")))
+    tool_list(tools, |members, schema| {
+        format!("{{\"type\":\"function\",\"function\":{{{members}\"parameters\":{schema}}}}}")
+    })
 }
 
 fn encode_turn(turn: &Turn<'_>, traits: &Traits) -> Result<String, Error> {

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::body::{self, RequestBody, object_schema};
+use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
-use super::super::request::{Effort, ModelRequest, Reasoning, ToolChoice, ToolSpec};
-use super::super::transcript::{self, MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
+use super::super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
+use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 
@@ -25,11 +25,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
         body.set("instructions", instructions)?;
     }
-    let groups = transcript::groups(&request.messages);
-    let encoded = groups
-        .iter()
-        .map(|group| cache.group(group, || group.turn(&reader).map_or(Ok(String::new()), |turn| encode_turn(&turn))));
-    body.set_list("input", encoded.collect::<Result<_, _>>()?);
+    body.set_list("input", cache.turns(&request.messages, &reader, encode_turn)?);
     if !request.tools.is_empty() {
         body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
         if let Some(choice) = &options.tool_choice {
@@ -59,14 +55,10 @@ fn reasons(model: &str) -> bool {
 }
 
 fn reasoning_of(reasoning: Reasoning) -> Value {
-    let effort = match reasoning {
-        Reasoning::Off => return json!({"effort": "none"}),
-        Reasoning::Effort(Effort::Minimal) => "minimal",
-        Reasoning::Effort(Effort::Low) | Reasoning::Budget(..4096) => "low",
-        Reasoning::Effort(Effort::Medium) | Reasoning::Budget(4096..16_384) => "medium",
-        Reasoning::Effort(Effort::High) | Reasoning::Budget(_) => "high",
-    };
-    json!({"effort": effort, "summary": "auto"})
+    match reasoning {
+        Reasoning::Off => json!({"effort": "none"}),
+        reasoning => json!({"effort": reasoning.word(), "summary": "auto"}),
+    }
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {
@@ -80,18 +72,9 @@ fn tool_choice(choice: &ToolChoice) -> Value {
 
 /// Without `strict: false` the service makes every member of a schema required.
 fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    let encoded = tools.iter().map(|tool| {
-        let name = body::json(wire_tool_name(&tool.name).as_ref())?;
-        let description = match tool.description.as_str() {
-            "" => String::new(),
-            text => format!("\"description\":{},", body::json(text)?),
-        };
-        let parameters = object_schema(&tool.input_schema)?;
-        Ok(format!(
-            "{{\"type\":\"function\",\"name\":{name},{description}\"parameters\":{parameters},\"strict\":false}}"
-        ))
-    });
-    Ok(format!("[{}]", encoded.collect::<Result<Vec<_>, Error>>()?.join(",")))
+    tool_list(tools, |members, schema| {
+        format!("{{\"type\":\"function\",{members}\"parameters\":{schema},\"strict\":false}}")
+    })
 }
 
 fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
