@@ -37,6 +37,34 @@ export function sseDifferences(expected, events, { isFine }) {
   return found;
 }
 
+/** What a request lacks of what is expected of it. `facts` are for people. */
+export function unmet(wanted, body) {
+  const found = [];
+  for (const [name, value] of Object.entries(wanted)) {
+    const ordered = /^(.*)_contains_in_order$/.exec(name)?.[1];
+    const contained = /^(.*)_contains$/.exec(name)?.[1];
+    let isMet;
+    if (name === "facts") isMet = true;
+    else if (name === "messages_last") isMet = isDeepStrictEqual(body.messages?.at(-1), value);
+    else if (ordered !== undefined) isMet = isInOrder(value, body[ordered] ?? []);
+    else if (contained !== undefined) isMet = (body[contained] ?? []).some((given) => isDeepStrictEqual(given, value));
+    else isMet = isDeepStrictEqual(body[name], value);
+    if (!isMet) found.push(`expected ${name}: ${JSON.stringify(value)}, sent ${JSON.stringify(body)}`);
+  }
+  return found;
+}
+
+/** Whether the wanted objects are in the list, in this order, each with at least these members. */
+function isInOrder(wanted, given) {
+  const rest = given[Symbol.iterator]();
+  return wanted.every((object) => {
+    for (const candidate of rest) {
+      if (Object.entries(object).every(([name, value]) => isDeepStrictEqual(candidate[name], value))) return true;
+    }
+    return false;
+  });
+}
+
 function member(expected, expectedName, observed, observedName, found) {
   const wanted = expected[expectedName];
   if (wanted === undefined || wanted === null) return;

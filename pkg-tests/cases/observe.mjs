@@ -25,6 +25,7 @@ export async function observe(run) {
       usage: usageOf(end.usage),
       error: errorOf(end.error),
     };
+  // A request that came after the last whole answer is not part of it.
   return { ...messageOf(message), usage: usageOf(end.usage), error: null };
 }
 

@@ -13,7 +13,7 @@ export interface Model {
 
 /** @internal */
 export interface ModelSettings {
-  readonly wire: "anthropic" | "openai-chat";
+  readonly wire: "anthropic" | "openai-chat" | "openai-responses" | "gemini";
   readonly options: ProviderOptions;
 }
 
@@ -42,6 +42,12 @@ export interface AnthropicOptions extends ProviderOptions {
   readonly dangerouslyAllowBrowser?: boolean;
 }
 
+/** Options of `openai()`. */
+export interface OpenAIOptions extends ProviderOptions {
+  /** Which of OpenAI's protocols: Chat Completions (the default) or Responses. */
+  readonly api?: "chat" | "responses";
+}
+
 /** Options of a server that speaks the OpenAI Chat Completions protocol. */
 export interface CompatibleOptions extends ProviderOptions {
   readonly baseUrl: string | URL;
@@ -58,9 +64,15 @@ export function anthropic(id: string, options: AnthropicOptions = {}): Model {
   return model("anthropic", "anthropic", id, { ...rest, headers });
 }
 
-/** An OpenAI model over the Chat Completions protocol. */
-export function openai(id: string, options: ProviderOptions = {}): Model {
-  return model("openai-chat", "openai", id, options);
+/** An OpenAI model over the Chat Completions or the Responses protocol. */
+export function openai(id: string, options: OpenAIOptions = {}): Model {
+  const { api = "chat", ...rest } = options;
+  return model(api === "responses" ? "openai-responses" : "openai-chat", "openai", id, rest);
+}
+
+/** A Gemini model over the Gemini API. */
+export function gemini(id: string, options: ProviderOptions = {}): Model {
+  return model("gemini", "gemini", id, options);
 }
 
 /** A model of any server that speaks the OpenAI Chat Completions protocol: llama.cpp, Ollama, vLLM, LM Studio, a gateway. */
