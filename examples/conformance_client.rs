@@ -3,6 +3,7 @@
 //! The suite names the scenario, the revision and further data in the environment. A scenario chooses only which calls are
 //! made; how the protocol behaves is the same for all.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -63,11 +64,11 @@ async fn perform(connection: &Connection, scenario: &str) -> Result<(), Error> {
         "http-standard-headers" => {
             call(connection, "test_headers", "{}").await?;
             call(connection, "my-hyphenated-tool", "{}").await?;
-            for uri in names(connection, "resources/list", "resources", "uri").await? {
-                connection.request("resources/read", Params::new().with("uri", &uri)).await?;
+            for resource in connection.resources().await? {
+                connection.read_resource(&resource.uri).await?;
             }
-            for name in names(connection, "prompts/list", "prompts", "name").await? {
-                connection.request("prompts/get", Params::new().with("name", &name)).await?;
+            for prompt in connection.prompts().await? {
+                connection.prompt(&prompt.name, &BTreeMap::new()).await?;
             }
             Ok(())
         }
@@ -110,13 +111,6 @@ async fn call(connection: &Connection, name: &str, arguments: &str) -> Result<()
     let result = connection.call_tool(name, arguments, CallOptions::default(), None).await?;
     eprintln!("{name}: {}", result.text());
     Ok(())
-}
-
-/// A member of each element of a list.
-async fn names(connection: &Connection, method: &str, list: &str, member: &str) -> Result<Vec<String>, Error> {
-    let result = connection.request(method, Params::new()).await?;
-    let object = Object::parse(result.as_str()).map_err(unusable)?;
-    Ok(object.objects(list).iter().filter_map(|element| element.string(member)).collect())
 }
 
 fn context() -> Result<RawJson, Error> {

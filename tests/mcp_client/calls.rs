@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use crablet::ErrorKind;
 use crablet::json::RawJson;
 use crablet::jsonrpc::Params;
-use crablet::mcp::client::{CallOptions, Input, OperationId, Reply, Request};
+use crablet::mcp::client::{CallOptions, Collection, Input, OperationId, Reply, Request};
 use crablet::mcp::protocol::EraChoice;
 use serde_json::{Value, json};
 
@@ -93,6 +93,33 @@ fn what_no_server_can_take_is_refused_before_it_is_sent() {
     let too_many =
         (10..5_000).find_map(|number| world.client.handle(world.now, start(OperationId(number), call("x"))).err());
     assert_eq!(too_many.unwrap().kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn every_kind_of_list_is_read_page_by_page_and_only_if_it_is_offered() {
+    let server = |request: &crablet::model::HttpRequest| match method_of(request).as_str() {
+        "server/discover" => {
+            let result = json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "resources": {} } });
+            Answer::json(200, response(request, &result))
+        }
+        _ if body_of(request)["params"]["cursor"] == "2" => {
+            Answer::json(200, response(request, &json!({ "resources": [{ "uri": "f:///a" }, { "uri": "f:///b" }] })))
+        }
+        _ => {
+            let page = json!({ "resources": [{ "uri": "f:///a" }, { "name": "no address" }], "nextCursor": "2" });
+            Answer::json(200, response(request, &page))
+        }
+    };
+    let mut world = World::new(options(EraChoice::Auto), server);
+    let Reply::Entries(entries) = world.perform(Request::List(Collection::Resources)).unwrap() else {
+        panic!("no entries")
+    };
+    let texts: Vec<_> = entries.iter().map(RawJson::as_str).collect();
+    assert_eq!(texts, [r#"{"uri":"f:///a"}"#, r#"{"uri":"f:///b"}"#]);
+    for collection in [Collection::Tools, Collection::Prompts] {
+        assert_eq!(world.perform(Request::List(collection)).unwrap(), Reply::Entries(Vec::new()));
+    }
+    assert_eq!(world.methods(), ["server/discover", "resources/list", "resources/list"]);
 }
 
 #[test]

@@ -143,6 +143,14 @@ async fn tools_are_listed_and_called_over_streamable_http() -> Result<(), Error>
     assert!(structured.structured_content.is_some());
     assert!(call("get-sum", r#"{"a":"two"}"#).await.is_ok_and(|result| result.is_error));
 
+    let resources = connection.resources().await?;
+    let contents = connection.read_resource(&resources[0].uri).await?;
+    assert_eq!(contents[0].uri, resources[0].uri);
+    assert!(!connection.resource_templates().await?.is_empty());
+    let prompts = connection.prompts().await?;
+    let plain = prompts.iter().find(|prompt| prompt.arguments.is_empty()).expect("a prompt without arguments");
+    assert!(!connection.prompt(&plain.name, &Default::default()).await?.is_empty());
+
     connection.close().await;
     assert_eq!(connection.tools().await.unwrap_err().kind(), ErrorKind::ConnectionClosed);
     Ok(())

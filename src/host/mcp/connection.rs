@@ -12,7 +12,9 @@ use crate::error::{Error, ErrorKind};
 use crate::host::{BoxFuture, Host, MaybeSend, MaybeSync};
 use crate::json::RawJson;
 use crate::jsonrpc::{Params, RpcError};
-use crate::mcp::client::{CallOptions, ClientOptions, Event, OperationId, Progress, Reply, Request, TransportKind};
+use crate::mcp::client::{
+    CallOptions, ClientOptions, Collection, Event, OperationId, Progress, Reply, Request, TransportKind,
+};
 use crate::mcp::protocol::{CallToolResult, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
 
 /// A connection to an MCP server. Cloning gives another handle to the same connection.
@@ -259,6 +261,18 @@ impl Connection {
         let request = Request::CallTool { name: name.into(), arguments };
         match self.perform(request, options, on_progress).await? {
             Reply::ToolResult(result) => Ok(result),
+            _ => Err(unexpected_reply()),
+        }
+    }
+
+    /// All entries of a list as the server sent them. Empty when it offers none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tools`](Self::tools).
+    pub async fn entries(&self, collection: Collection) -> Result<Vec<RawJson>, Error> {
+        match self.perform(Request::List(collection), CallOptions::default(), None).await? {
+            Reply::Entries(entries) => Ok(entries),
             _ => Err(unexpected_reply()),
         }
     }

@@ -3,6 +3,7 @@
 //! A [`Connection`] is a handle to a client that works in the background. Calls run beside one another; dropping the future
 //! of a call cancels it, and dropping the last handle closes the connection.
 
+mod catalog;
 mod connection;
 mod driver;
 mod function;

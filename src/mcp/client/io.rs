@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::super::protocol::{CallToolResult, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
 use super::super::transport::{Inbound, Outbound};
+use super::listing::Collection;
 use super::question::QuestionId;
 use crate::error::Error;
 use crate::json::RawJson;
@@ -112,6 +113,8 @@ pub enum Input {
 pub enum Request {
     /// All tools, over all pages; answered by [`Reply::Tools`].
     ListTools,
+    /// All entries of another list, over all pages; answered by [`Reply::Entries`].
+    List(Collection),
     /// A tool call; answered by [`Reply::ToolResult`].
     CallTool {
         /// The tool.
@@ -132,6 +135,7 @@ impl fmt::Display for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ListTools => formatter.write_str("listing the tools"),
+            Self::List(collection) => write!(formatter, "the request {}", collection.method()),
             Self::CallTool { name, .. } => write!(formatter, "the call of {name}"),
             Self::Other { method, .. } => write!(formatter, "the request {method}"),
         }
@@ -261,6 +265,8 @@ pub struct Progress {
 pub enum Reply {
     /// The tools.
     Tools(Vec<Arc<Tool>>),
+    /// The entries of a list, as the server sent them.
+    Entries(Vec<RawJson>),
     /// A tool's result.
     ToolResult(CallToolResult),
     /// A result as the server sent it.

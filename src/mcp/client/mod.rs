@@ -21,6 +21,7 @@ pub use io::{
     TransportKind,
 };
 
+pub use listing::Collection;
 pub use question::QuestionId;
 
 use self::connect::Connecting;

@@ -1,9 +1,11 @@
 //! What a caller asked for, from start to end.
 
+use std::sync::Arc;
+
 use super::super::protocol::{CallToolResult, Era, Revision, Tool};
 use super::super::transport::{Outbound, RequestId};
 use super::connect::HEADER_MISMATCH;
-use super::listing::{Listing, Next};
+use super::listing::{Collection, Listing, Next};
 use super::question::Rounds;
 use super::{
     CallOptions, Client, Effect, Event, OperationId, Pending, Phase, Reply, Request, TimerId, TransportKind, header,
@@ -49,6 +51,18 @@ enum Relisting {
     Untried,
     Listing,
     Done,
+}
+
+impl Operation {
+    /// What it lists at the moment, if that is what it does.
+    fn listed(&self) -> Option<Collection> {
+        match self.request {
+            Request::ListTools => Some(Collection::Tools),
+            Request::List(collection) => Some(collection),
+            Request::CallTool { .. } if self.relisting == Relisting::Listing => Some(Collection::Tools),
+            Request::CallTool { .. } | Request::Other { .. } => None,
+        }
+    }
 }
 
 impl Client {
@@ -107,19 +121,18 @@ impl Client {
     pub(super) fn send_operation(&mut self, now: Millis, id: OperationId) {
         let Phase::Ready { era, .. } = self.phase else { return };
         let Some(operation) = self.operations.get_mut(&id) else { return };
-        let (method, params) = match &operation.request {
-            Request::ListTools if !self.server.may_offer("tools") => {
-                return self.finish(id, Ok(Reply::Tools(Vec::new())));
-            }
-            Request::CallTool { .. } if operation.relisting == Relisting::Listing => {
-                ("tools/list".to_owned(), list_params(operation.cursor.as_deref()))
-            }
-            Request::ListTools => ("tools/list".to_owned(), list_params(operation.cursor.as_deref())),
-            Request::CallTool { name, arguments } => {
+        let listed = operation.listed();
+        if listed.is_some_and(|collection| !self.server.may_offer(collection.capability())) {
+            return self.take_list(now, id);
+        }
+        let (method, params) = match (listed, &operation.request) {
+            (Some(collection), _) => (collection.method().to_owned(), list_params(operation.cursor.as_deref())),
+            (None, Request::CallTool { name, arguments }) => {
                 let params = Params::new().with("name", name).with("arguments", arguments);
                 ("tools/call".to_owned(), operation.rounds.add_to(params))
             }
-            Request::Other { method, params } => (method.clone(), operation.rounds.add_to(params.clone())),
+            (None, Request::Other { method, params }) => (method.clone(), operation.rounds.add_to(params.clone())),
+            (None, Request::ListTools | Request::List(_)) => return,
         };
         let has_idle_timer = std::mem::replace(&mut operation.has_idle_timer, true);
         operation.generation = self.generation;
@@ -144,16 +157,18 @@ impl Client {
     ) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.wire = None;
-        let is_list = matches!(operation.request, Request::ListTools) || operation.relisting == Relisting::Listing;
+        let listed = operation.listed();
         match outcome {
             Ok(result) => match self.is_complete(&result) {
-                Ok(true) if is_list => self.take_page(now, id, &result),
-                Ok(true) => self.take_result(id, result),
+                Ok(true) => match listed {
+                    Some(collection) => self.take_page(now, id, collection, &result),
+                    None => self.take_result(id, result),
+                },
                 Ok(false) => self.take_input_required(now, id, &result),
                 Err(error) => self.finish(id, Err(error)),
             },
-            // Some servers declare tools and have none.
-            Err(error) if is_list && error.code == code::METHOD_NOT_FOUND => self.take_tools(now, id),
+            // Some servers declare what they do not have.
+            Err(error) if listed.is_some() && error.code == code::METHOD_NOT_FOUND => self.take_list(now, id),
             Err(error) if error.code == HEADER_MISMATCH && self.may_relist(id) => self.relist(now, id),
             Err(error) if self.is_other_era(status, &error) => self.connect_without_record(now),
             Err(error) => self.finish(id, Err(error.into())),
@@ -216,26 +231,31 @@ impl Client {
         self.finish(id, outcome);
     }
 
-    fn take_page(&mut self, now: Millis, id: OperationId, result: &RawJson) {
+    fn take_page(&mut self, now: Millis, id: OperationId, collection: Collection, result: &RawJson) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
-        match operation.listing.take_page(result) {
+        match operation.listing.take_page(collection, result) {
             Ok(Next::Page(cursor)) => {
                 operation.cursor = Some(cursor);
                 self.send_operation(now, id);
             }
-            Ok(Next::End) => self.take_tools(now, id),
+            Ok(Next::End) => self.take_list(now, id),
             Ok(Next::Cut(reason)) => {
-                self.warn(format!("the list of tools was cut: {reason}"));
-                self.take_tools(now, id);
+                self.warn(format!("the list of {} was cut: {reason}", collection.capability()));
+                self.take_list(now, id);
             }
             Err(error) => self.finish(id, Err(error)),
         }
     }
 
     /// The list is complete.
-    fn take_tools(&mut self, now: Millis, id: OperationId) {
+    fn take_list(&mut self, now: Millis, id: OperationId) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
-        let mut tools = std::mem::take(&mut operation.listing).into_tools();
+        let entries = std::mem::take(&mut operation.listing).into_entries();
+        if matches!(operation.request, Request::List(_)) {
+            return self.finish(id, Ok(Reply::Entries(entries)));
+        }
+        let read = |entry: &RawJson| Tool::read(&Object::parse(entry.as_str()).ok()?).map(Arc::new);
+        let mut tools: Vec<_> = entries.iter().filter_map(read).collect();
         let is_for_call = operation.relisting == Relisting::Listing;
         if is_for_call {
             operation.relisting = Relisting::Done;
