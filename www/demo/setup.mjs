@@ -1,15 +1,10 @@
 // Builds what the demo needs beyond the tools that `make` sets up: crablet's own package, the page, the shim. What is there already is
 // not built again. Each step says what it does.
-import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { mkdir, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-
-const demoFolder = dirname(fileURLToPath(import.meta.url));
-const wwwFolder = dirname(demoFolder);
-const rootFolder = dirname(wwwFolder);
+import { capture, demoFolder, newestTime, rootFolder, run, wwwFolder } from "./building.mjs";
+import { installCrablet } from "./crablet-package.mjs";
 
 /** The built page. */
 export const pageFolder = join(rootFolder, "dist/page");
@@ -30,28 +25,6 @@ export async function sampleServer(folder) {
   const { bin } = JSON.parse(await readFile(manifestPath, "utf8"));
   const script = typeof bin === "string" ? bin : Object.values(bin)[0];
   return { command: process.execPath, args: [join(dirname(manifestPath), script), folder], cwd: folder };
-}
-
-/** Puts the packed tarball of `dist/` where the page imports it from, building it first when the sources are newer. */
-async function installCrablet(say) {
-  let tarball = await newestTarball();
-  const sources = await newestTime(join(rootFolder, "src"));
-  if (!tarball || tarball.time < sources) {
-    say("building the npm package (make package; some minutes the first time)");
-    await run("make", ["package"], rootFolder);
-    tarball = await newestTarball();
-    if (!tarball) throw new Error("make package left no crablet-*.tgz in dist/");
-  }
-  const target = join(wwwFolder, "node_modules/crablet");
-  const installed = await stat(join(target, "package.json")).catch(() => undefined);
-  const stamp = await readFile(join(target, ".crablet-stamp"), "utf8").catch(() => "");
-  if (installed && stamp === stampOf(tarball)) return;
-  say("unpacking the packed crablet into the page");
-  // What npm would do with a package that has no dependencies, without an entry in the lock file that changes at every build.
-  await rm(target, { recursive: true, force: true });
-  await mkdir(target, { recursive: true });
-  await run("tar", ["-xzf", tarball.path, "-C", target, "--strip-components=1"], wwwFolder);
-  await writeFile(join(target, ".crablet-stamp"), stampOf(tarball));
 }
 
 async function buildPage(say) {
@@ -88,48 +61,4 @@ async function buildShim(say) {
 function viteCommand() {
   const manifestPath = createRequire(join(wwwFolder, "package.json")).resolve("vite/package.json");
   return join(dirname(manifestPath), "bin/vite.js");
-}
-
-async function newestTarball() {
-  const folder = join(rootFolder, "dist");
-  await mkdir(folder, { recursive: true });
-  const names = (await readdir(folder)).filter((name) => /^crablet-\d.*\.tgz$/.test(name));
-  const found = await Promise.all(
-    names.map(async (name) => ({ path: join(folder, name), time: (await stat(join(folder, name))).mtimeMs })),
-  );
-  return found.sort((one, other) => other.time - one.time)[0];
-}
-
-function stampOf(tarball) {
-  return `${tarball.path} ${tarball.time}`;
-}
-
-/** When the newest file at or below `path` was changed; 0 when there is none. What builds leave behind is not looked at. */
-async function newestTime(path) {
-  if (!existsSync(path)) return 0;
-  const info = await stat(path);
-  if (!info.isDirectory()) return info.mtimeMs;
-  const names = (await readdir(path)).filter((name) => !["node_modules", "pkg", "dist", "generated"].includes(name));
-  return Math.max(0, ...(await Promise.all(names.map((name) => newestTime(join(path, name))))));
-}
-
-async function run(command, parameters, folder) {
-  const code = await exitCode(spawn(command, parameters, { cwd: folder, stdio: ["ignore", "inherit", "inherit"] }));
-  if (code !== 0) throw new Error(`${[command, ...parameters].join(" ")} failed with exit code ${code}`);
-}
-
-async function capture(command, parameters, folder) {
-  const child = spawn(command, parameters, { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
-  let output = "";
-  child.stdout.setEncoding("utf8").on("data", (piece) => {
-    output += piece;
-  });
-  return { code: await exitCode(child), output };
-}
-
-function exitCode(child) {
-  return new Promise((resolve, reject) => {
-    child.on("error", (error) => reject(new Error(`${child.spawnfile} could not be started: ${error.message}`)));
-    child.on("close", resolve);
-  });
 }
