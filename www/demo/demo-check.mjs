@@ -58,6 +58,8 @@ async function main() {
   const browser = await chromium.launchPersistentContext(profile, {
     executablePath: findBrowser(),
     headless: true,
+    // A machine that builds at the same time can take long to start a browser.
+    timeout: 120_000,
     viewport: { width: 1280, height: 800 },
     args: [
       "--no-sandbox",
