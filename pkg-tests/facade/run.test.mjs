@@ -219,6 +219,18 @@ test("maxSteps of a run ends it with limit", async () => {
   assert.equal(steps.length, 2);
 });
 
+test("a long history is compacted beyond the threshold, and stays whole in the session", async () => {
+  const model = scriptedModel(["one", "two", "three", "four"]);
+  const compaction = { thresholdTokens: 500, keepTokens: 50 };
+  const session = new Agent({ model, compaction }).session();
+  const long = "words and more words ".repeat(60);
+  for (const prompt of [long, long, long]) await session.send(prompt).result;
+  const events = await collect(session.send("and now?"));
+  assert.ok(types(events).includes("compaction-end"));
+  assert.ok(model.requests[3].messages.length < 7);
+  assert.equal(session.getState().messages.length, 8);
+});
+
 test("an agent without a model is refused where it is made", () => {
   assert.throws(
     () => new Agent({}),

@@ -26,6 +26,13 @@ export interface AgentOptions<T extends ToolSet = ToolSet> {
   readonly modelOptions?: ModelOptions;
   /** The most model calls of one run. Default 20. */
   readonly maxSteps?: number;
+  /** The most tokens of one run, read and written together; looked at between steps. Default: no limit. */
+  readonly maxTokens?: number;
+  /**
+   * How a history that has become too long is sent in a shorter form; what is kept stays whole. Default: when the provider
+   * says that the input is too long. With `thresholdTokens`, before each call that would read more. `false`: never.
+   */
+  readonly compaction?: { readonly thresholdTokens?: number; readonly keepTokens?: number } | false;
   /** The most milliseconds of one run. Default: no limit. */
   readonly timeoutMs?: number;
   /** How failed model calls are tried again. Default: 4 attempts in all, 1000 ms before the second, doubled for each further. */
@@ -240,6 +247,8 @@ function configOf(options: AgentOptions<ToolSet>): Record<string, unknown> {
     options: options.modelOptions ?? {},
     policy: {
       maxSteps: options.maxSteps,
+      maxTokens: options.maxTokens,
+      compaction: options.compaction,
       timeoutMs: options.timeoutMs,
       ...(retry === false ? { maxAttempts: 1 } : { maxAttempts: retry?.maxAttempts, retryBaseMs: retry?.baseDelayMs }),
     },

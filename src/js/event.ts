@@ -65,6 +65,16 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
     | { readonly type: "source"; readonly source: SourcePart }
     | { readonly type: "file"; readonly file: FilePart }
     | { readonly type: "step-retry"; readonly attempt: number; readonly delayMs: number; readonly error: ErrorInfo }
+    | { readonly type: "compaction-start" }
+    | {
+        readonly type: "compaction-end";
+        /** What is sent in place of the messages it stands for. */
+        readonly message: UserMessage;
+        /** How many messages it stands for. */
+        readonly replaced: number;
+        readonly tokensBefore: number;
+        readonly tokensAfter: number;
+      }
     | { readonly type: "limit-reached"; readonly limit: "steps" | "tokens" | "cost" | "time" | "loop" | (string & {}) }
     | {
         /** From now on `message` is sent in the place of the oldest messages but the first. The history keeps them. */

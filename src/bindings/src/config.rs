@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crablet::agent::{Agent, Hooks, Policy, ToolDefinition};
+use crablet::agent::{Agent, Compaction, Hooks, Policy, ToolDefinition};
 use crablet::json::Object;
 use crablet::model::{Access, Effort, Model, Reasoning, RequestOptions, ToolChoice, Wire};
 use crablet::{Error, ErrorKind};
@@ -103,10 +103,22 @@ fn read_policy(object: &Object<'_>) -> Policy {
     let count = |name, default| object.integer(name).and_then(|count| u32::try_from(count).ok()).unwrap_or(default);
     Policy {
         max_steps: count("maxSteps", default.max_steps),
+        max_tokens: object.integer("maxTokens"),
+        compaction: match object.boolean("compaction") {
+            Some(false) => None,
+            _ => object.object("compaction").map(|compaction| read_compaction(&compaction)).or(default.compaction),
+        },
         max_attempts: count("maxAttempts", default.max_attempts),
         retry_base: object.integer("retryBaseMs").unwrap_or(default.retry_base),
         timeout: object.integer("timeoutMs"),
         ..default
+    }
+}
+
+fn read_compaction(object: &Object<'_>) -> Compaction {
+    Compaction {
+        threshold: object.integer("thresholdTokens"),
+        keep: object.integer("keepTokens").unwrap_or_else(|| Compaction::default().keep),
     }
 }
 
