@@ -8,7 +8,7 @@ use super::runner::Parts;
 use super::{Host, Prompt, Run};
 use crate::agent::{Input, InputError, Session, Status};
 use crate::error::{Error, ErrorKind};
-use crate::model::Message;
+use crate::model::{Message, MessageId};
 
 /// A conversation with an agent. At most one run works on it at a time.
 pub struct Conversation<H> {
@@ -61,6 +61,26 @@ impl<H: Host> Conversation<H> {
     /// What the conversation is doing.
     pub fn status(&self) -> Status {
         self.driver.session(Session::status)
+    }
+
+    /// Messages that wait to be delivered before the next step, in order.
+    pub fn steers(&self) -> Vec<Prompt> {
+        self.driver.session(|session| session.steers().map(|content| Prompt(content.to_vec())).collect())
+    }
+
+    /// Messages that wait until the run would otherwise end, in order. They stay when a run is aborted or fails.
+    pub fn follow_ups(&self) -> Vec<Prompt> {
+        self.driver.session(|session| session.follow_ups().map(|content| Prompt(content.to_vec())).collect())
+    }
+
+    /// Takes the waiting follow-ups out of the conversation, to edit or to drop them.
+    pub fn take_follow_ups(&self) -> Vec<Prompt> {
+        self.driver.edit_session(|session| session.take_follow_ups().into_iter().map(Prompt).collect())
+    }
+
+    /// The state of a conversation that begins with this one's history up to a message.
+    pub(super) fn fork(&self, last: &MessageId, seed: u64) -> Option<String> {
+        self.driver.session(|session| session.fork(last, seed)).map(|fork| fork.snapshot())
     }
 
     fn run(&self, number: u64) -> Run<H> {

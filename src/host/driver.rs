@@ -89,6 +89,11 @@ impl Driver {
         read(&self.lock().session)
     }
 
+    /// Changes what of the session may be changed without an input.
+    pub(super) fn edit_session<T>(&self, edit: impl FnOnce(&mut Session) -> T) -> T {
+        edit(&mut self.lock().session)
+    }
+
     /// Encodes or does other pure work with the cache of encoded turns.
     pub(super) fn with_cache<T>(&self, work: impl FnOnce(&mut EncodedCache) -> T) -> T {
         work(&mut self.lock().cache)

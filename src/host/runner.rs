@@ -13,6 +13,7 @@ use super::{
 };
 use crate::agent::{self, Agent, Session, ToolDefinition};
 use crate::error::{Error, ErrorKind};
+use crate::model::MessageId;
 
 /// An agent that can work: a definition, the functions behind it, and the platform they run on.
 ///
@@ -117,8 +118,7 @@ impl<H: Host> Runner<H> {
     ///
     /// `internal` when the platform has no source of randomness.
     pub fn conversation(&self) -> Result<Conversation<H>, Error> {
-        // The lower half of the random bytes.
-        let seed = u128::from_le_bytes(self.host.random()?) as u64;
+        let seed = self.seed()?;
         let session = Session::new(self.agent.clone(), seed);
         Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
     }
@@ -135,6 +135,25 @@ impl<H: Host> Runner<H> {
         Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
     }
 
+    /// Starts a conversation that begins with the history of another one up to a message, that one included, and goes its
+    /// own way: to try another prompt, or to answer one again. It is a conversation of this runner, so give it a clone with
+    /// a store of its own where the first one has a store.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when there is no such message, or when it is an answer with tool calls: no conversation goes on
+    /// between a call and its result. `internal` when the platform has no source of randomness.
+    pub fn fork(&self, conversation: &Conversation<H>, last: &MessageId) -> Result<Conversation<H>, Error> {
+        let fork = conversation.fork(last, self.seed()?).ok_or_else(|| {
+            let message = format!(
+                "no conversation can go on after the message {last}: choose a user message, a final \
+                answer or the results of tool calls"
+            );
+            Error::new(ErrorKind::InvalidInput, message)
+        })?;
+        self.restore(&fork)
+    }
+
     /// Answers one prompt in a conversation of its own.
     ///
     /// # Errors
@@ -142,6 +161,11 @@ impl<H: Host> Runner<H> {
     /// Whatever ended the run, or kept it from starting.
     pub async fn run(&self, prompt: impl Into<Prompt> + MaybeSend) -> Result<Answer, Error> {
         self.conversation()?.send(prompt)?.answer().await
+    }
+
+    /// The lower half of random bytes.
+    fn seed(&self) -> Result<u64, Error> {
+        Ok(u128::from_le_bytes(self.host.random()?) as u64)
     }
 }
 

@@ -87,3 +87,34 @@ fn a_text_that_is_no_snapshot_is_refused_with_a_reason() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.message().contains("snapshot"), "{error}");
 }
+
+#[test]
+fn a_fork_shares_the_beginning_and_nothing_more() {
+    let host = ScriptedHost::new();
+    let model = host.model().text("first").text("second").text("another second");
+    let runner = runner(&host, &model);
+    let conversation = runner.conversation().unwrap();
+    host.block_on(conversation.send("one").unwrap().answer()).unwrap();
+    let first_answer = conversation.history()[1].id.clone();
+    host.block_on(conversation.send("two").unwrap().answer()).unwrap();
+
+    let fork = runner.fork(&conversation, &first_answer).unwrap();
+    assert_eq!(host.block_on(fork.send("two, again").unwrap().answer()).unwrap().text, "another second");
+    assert_eq!((fork.history().len(), conversation.history().len()), (4, 4));
+    assert_ne!(fork.history()[2], conversation.history()[2]);
+    let unknown = runner.fork(&conversation, &crablet::model::MessageId::new("unknown")).unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn follow_ups_of_an_aborted_run_can_be_read_and_taken_out() {
+    let host = ScriptedHost::new();
+    let conversation = runner(&host, &host.model().hangs_after("I will")).conversation().unwrap();
+    let mut run = conversation.send("go").unwrap();
+    host.block_on(run.next()).unwrap();
+    run.control().follow_up("and then").unwrap();
+    run.control().abort(None);
+    assert_eq!(conversation.follow_ups(), ["and then".into()]);
+    assert_eq!(conversation.take_follow_ups(), ["and then".into()]);
+    assert!(conversation.follow_ups().is_empty());
+}
