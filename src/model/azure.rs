@@ -13,7 +13,7 @@ use crate::time::Millis;
 /// A deployment of a resource such as `https://name.openai.azure.com`, over the Responses protocol.
 ///
 /// A key is sent as `api-key`. For tokens of Microsoft Entra use
-/// [`Credentials::Headers`](super::Credentials::Headers) with `authorization`.
+/// [`Credentials::Headers`](super::Credentials) with `authorization`.
 pub fn model(resource: &str, deployment: impl Into<Arc<str>>) -> Model {
     at(RESPONSES, resource, deployment.into())
 }
