@@ -6,21 +6,29 @@ use crablet::mcp::transport::Inbound;
 use serde_json::{Value, json};
 
 /// A server as bad as they come: a wrapper that ignores the end of its input and SIGTERM, with a child that does the
-/// same, and a grandchild that left the process group. It tells their process ids.
+/// same, and another that left the process group and has a child there. They tell their process ids.
 const STUBBORN: &str = r#"
 trap '' TERM
 (trap '' TERM; while :; do sleep 100; done) & child=$!
-setsid sh -c 'trap "" TERM; while :; do sleep 100; done' & left=$!
-echo "{\"jsonrpc\":\"2.0\",\"method\":\"ids\",\"params\":[$$,$child,$left]}"
+setsid sh -c '
+    trap "" TERM
+    (while :; do sleep 100; done) &
+    echo "{\"jsonrpc\":\"2.0\",\"method\":\"left\",\"params\":[$$,$!]}"
+    wait
+' &
+echo "{\"jsonrpc\":\"2.0\",\"method\":\"stayed\",\"params\":[$$,$child]}"
 read -r first
 echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32601,"message":"unknown"}}'
 while :; do sleep 100; done
 "#;
 
 async fn stubborn_ids(client: &mut Client) -> Vec<u64> {
-    let message = client.message().await;
-    let ids: Vec<u64> = message["params"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap()).collect();
-    assert_eq!(ids.len(), 3);
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let message = client.message().await;
+        ids.extend(message["params"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap()));
+    }
+    assert_eq!(ids.len(), 4);
     ids
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, wait, waitid};
 
 use super::control::{KILL, Report, TERMINATE, receive_descriptor};
 use super::group::signal_group;
@@ -42,10 +42,10 @@ fn guard(command_line: Vec<OsString>) -> io::Result<()> {
     thread::spawn(move || follow_orders(orders, server));
     // The server stays a zombie until everything else is gone, so that its group's number cannot pass to another group.
     let ended = wait_for(server)?;
-    // A program that is gone no longer reads this; what is to be done stays the same.
-    let told = report(&control, &ended);
+    // A program that is gone no longer reads this, and nothing else depends on it.
+    let _ = report(&control, &ended);
     sweep(server);
-    told
+    Ok(())
 }
 
 fn start(command_line: &[OsString], input: OwnedFd) -> io::Result<Pid> {
@@ -88,7 +88,7 @@ fn wait_for(server: Pid) -> io::Result<Report> {
         if let Some(status) = ended {
             return Ok(ending(status.exit_status(), status.terminating_signal()));
         }
-        if let Some((id, status)) = waitpid(None, WaitOptions::NOHANG)?
+        if let Some((id, status)) = wait(WaitOptions::NOHANG)?
             && id == server
         {
             return Ok(ending(status.exit_status(), status.terminating_signal()));
@@ -110,7 +110,7 @@ fn sweep(server: Pid) {
             let _ = rustix::process::kill_process(orphan, Signal::KILL);
         }
         loop {
-            match waitpid(None, WaitOptions::NOHANG) {
+            match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
                 // Nothing is left.
