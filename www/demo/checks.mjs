@@ -1,7 +1,7 @@
 // What must hold in the demo, from the user's side. Each suite is a function of the running demo and the open page.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Demo, expectGone } from "./demo-process.mjs";
 import { freePort, startEverything } from "./everything.mjs";
@@ -263,6 +263,45 @@ async function httpServer({ check, playground }) {
   }
 }
 
+async function sessions({ check, demo, playground }) {
+  const { page } = playground;
+  await check("a conversation can be saved to a file, and taken up from it", async () => {
+    const file = await surprise(demo);
+    await page.locator('.server[data-server="files"][data-state="ready"]').waitFor();
+    await playground.newConversation();
+    await playground.ask(`Read ${file.name}`);
+    await page.getByRole("tab", { name: "Inspector" }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save to a file" }).click(),
+    ]);
+    const path = await download.path();
+    assert.ok(!(await readFile(path, "utf8")).includes("token"), "no secret is in the file");
+    await playground.newConversation();
+    await page.getByLabel("Load a file").setInputFiles(path);
+    await page.getByRole("tab", { name: "Connection" }).click();
+    await playground.sees(file.content);
+    assert.deepEqual(
+      (await playground.toolCards()).map((card) => card.status),
+      ["ok"],
+    );
+    assert.ok((await playground.ask("Count to 3")).includes("1, 2, 3"));
+  });
+
+  await check("a run that a reload interrupts is taken up again", async () => {
+    const keep = page.getByLabel("Keep for this browser session");
+    await keep.check();
+    await playground.newConversation();
+    await playground.send("Count to 300");
+    await playground.sees("20, 21");
+    await page.reload();
+    await page.getByRole("button", { name: "Go on" }).click();
+    await playground.sees("299, 300");
+    await playground.answered();
+    await keep.uncheck();
+  });
+}
+
 async function secrets({ check, playground }) {
   const { page } = playground;
   await check("keys are in memory only, unless the user asks for the browser session", async () => {
@@ -381,4 +420,4 @@ async function endings({ check, demo }) {
 }
 
 // The looks come first: the folder is still as a user finds it.
-export const suites = [looks, tools, streaming, followUps, badInput, httpServer, secrets, lostShim, endings];
+export const suites = [looks, tools, streaming, followUps, badInput, httpServer, sessions, secrets, lostShim, endings];

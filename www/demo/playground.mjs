@@ -106,8 +106,10 @@ export class Playground {
     return this.page.locator(`.server[data-server="${name}"]`);
   }
 
+  /** Begins a new conversation, if there is one to leave. */
   async newConversation() {
-    await this.page.getByRole("button", { name: "New conversation" }).click();
+    const button = this.page.getByRole("button", { name: "New conversation" });
+    if (await button.isEnabled()) await button.click();
     await this.page.locator(".welcome").waitFor();
   }
 
