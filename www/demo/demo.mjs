@@ -46,6 +46,8 @@ process.on("uncaughtException", (error) => {
 });
 
 async function start() {
+  // What is wrong with the environment is said before anything is built.
+  const named = namedModel(process.env);
   const binary = await setUp(say);
 
   const folder = await mkdtemp(join(tmpdir(), "crablet-demo-"));
@@ -55,7 +57,7 @@ async function start() {
 
   const page = await startPageServer({ folder: pageFolder, port: Number(process.env.DEMO_PORT ?? 0) });
   cleanUps.push(page.close);
-  const model = await chooseModel();
+  const model = named ?? (await startScriptedModel());
   const shim = await startShim({
     binary,
     folder,
@@ -69,37 +71,34 @@ async function start() {
 
   const secret = randomBytes(18).toString("base64url");
   page.publish(`/demo-${secret}.json`, {
-    model: model.settings,
-    scripted: model.isScripted,
+    model,
+    scripted: named === undefined,
     servers: [{ type: "shim", name: SERVER_NAME, url: shim.url, token: shim.token }],
     prompts: PROMPTS,
   });
 
-  say(
-    `model        ${model.settings.model} at ${model.settings.baseUrl}${model.isScripted ? " (scripted, needs no key)" : ""}`,
-  );
+  say(`model        ${model.model} at ${model.baseUrl}${named === undefined ? " (scripted, needs no key)" : ""}`);
   say(`MCP server   @modelcontextprotocol/server-filesystem over ${files}`);
   say(`shim         ${shim.url}, process ${shim.pid}`);
   say(`page         ${page.origin}/#demo=${secret}`);
   say("ready: open the page's address in a browser; Ctrl-C stops everything");
 }
 
-/** The model of the environment's variables, or the scripted one. */
-async function chooseModel() {
-  const { MODEL_URL, MODEL, API_KEY } = process.env;
-  if (MODEL_URL) {
-    if (!MODEL)
-      throw new Error(
-        "MODEL_URL is set but MODEL is not: say which model, as in make demo MODEL_URL=http://127.0.0.1:11434/v1 MODEL=qwen3",
-      );
-    return {
-      isScripted: false,
-      settings: { provider: "compatible", model: MODEL, baseUrl: MODEL_URL, apiKey: API_KEY ?? "" },
-    };
+/** The settings of the server that the environment names, or `undefined`. */
+function namedModel({ MODEL_URL, MODEL, API_KEY }) {
+  if (!MODEL_URL) return undefined;
+  if (!MODEL) {
+    throw new Error(
+      "MODEL_URL is set but MODEL is not: say which model, as in make demo MODEL_URL=http://127.0.0.1:11434/v1 MODEL=qwen3",
+    );
   }
+  return { provider: "compatible", model: MODEL, baseUrl: MODEL_URL, apiKey: API_KEY ?? "" };
+}
+
+async function startScriptedModel() {
   const server = await startModelServer({ log: (line) => console.log(`model: ${line}`) });
   cleanUps.push(server.close);
-  return { isScripted: true, settings: { provider: "compatible", model: MODEL_NAME, baseUrl: server.url, apiKey: "" } };
+  return { provider: "compatible", model: MODEL_NAME, baseUrl: server.url, apiKey: "" };
 }
 
 start().catch((error) => {
