@@ -92,6 +92,17 @@ async fn a_guardian_that_is_killed_is_noticed() {
     assert_gone(server).await;
 }
 
+/// A process whose parent ended goes to the guardian, which buries it and goes on.
+#[tokio::test]
+async fn descendants_that_end_early_disturb_nothing() {
+    let orphan = r#"(sh -c 'echo "{\"jsonrpc\":\"2.0\",\"params\":$$}"' &)"#;
+    let shim = Shim::start(json!({ "echo": script(&format!("{orphan}\n{ECHO}")) }), &[]).await;
+    let mut client = shim.client("echo").await;
+    assert_gone(client.message().await["params"].as_u64().unwrap()).await;
+    client.send(json!({ "jsonrpc": "2.0", "id": 1 })).await;
+    assert_eq!(client.message().await["id"], 1);
+}
+
 /// Case 150-crash-mid-call.
 #[tokio::test]
 async fn a_crash_is_told_at_once_with_code_and_error_output() {
