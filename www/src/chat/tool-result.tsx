@@ -19,7 +19,7 @@ export function ToolResult({ content, value }: ToolResultProps) {
   return (
     <>
       {table && <Table table={table} />}
-      {text !== "" && <Scrollable class="tool-output">{text}</Scrollable>}
+      {text !== "" && <Scrollable>{text}</Scrollable>}
       {files.map((file) => (
         <File key={file} file={file} />
       ))}

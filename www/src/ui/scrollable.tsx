@@ -10,7 +10,7 @@ export interface ScrollableProps {
 export function Scrollable({ class: name, language, children }: ScrollableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by those who have no pointer
-    <pre class={name} tabIndex={0} data-language={language}>
+    <pre class={name ?? "scrollable"} tabIndex={0} data-language={language}>
       {children}
     </pre>
   );
