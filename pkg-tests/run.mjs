@@ -7,11 +7,12 @@ import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
 import node from "./suites/node.mjs";
 import readme from "./suites/readme.mjs";
+import shim from "./suites/shim.mjs";
 import types from "./suites/types.mjs";
 import workerd from "./suites/workerd.mjs";
 
 /** Each suite gets the project and returns a line about what it saw, or throws. */
-const SUITES = { manifest, types, node, readme, workerd, browser, bundler, live };
+const SUITES = { manifest, types, node, readme, shim, workerd, browser, bundler, live };
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !(name in SUITES));

@@ -13,19 +13,17 @@ suites() {
 test    | rust       | rust node                                                    | cargo test --workspace
 test    | purity     | rust                                                         | scripts/purity.sh
 test    | package    | rust wasm npm:src/js                                         | node scripts/package.mjs
-test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                     | node pkg-tests/run.mjs manifest types node readme workerd browser bundler
+test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                     | node pkg-tests/run.mjs manifest types node readme shim workerd browser bundler
 test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium           | node www/demo/demo-check.mjs
 test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
 further | lint       | rust wasm deny hack npm:.                                    | scripts/lint.sh
-further | cases      | npm:src/js                                                   | node scripts/cases-package.mjs
-further | cases   | npm:pkg-tests                                                | node scripts/cases-package.mjs
+further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
 further | size       | npm:src/js                                                   | node scripts/size.mjs
 further | live       | npm:pkg-tests npm:www/demo chromium                          | node pkg-tests/run.mjs live
 further | live-rust  | rust node                                                    | cargo test --test mcp_live -- --ignored
 SUITES
 }
 
-# The size suite only prints for now: the module is over its budget (docs/performance.md), and --check would say so.
 # The longest a suite may take. The slowest, `rust` from nothing, takes a few minutes.
 limit_seconds=1500
 lines_shown=100

@@ -1,0 +1,50 @@
+// The demo's main job from Node: an agent of the tarball reads a file through the shim and a real stdio server.
+import { randomBytes } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startModelServer } from "../../www/demo/model-server.mjs";
+import { sampleServer } from "../../www/demo/setup.mjs";
+import { startShim } from "../../www/demo/shim.mjs";
+import { run } from "../lib/process.mjs";
+import { repository } from "../lib/project.mjs";
+
+const SERVER = "files";
+
+export default async function shim(project) {
+  await run("cargo", ["build", "--quiet", "-p", "crablet-shim"], { cwd: repository, timeout: 600_000 });
+  const folder = join(project.folder, "native");
+  const files = join(folder, "files");
+  await mkdir(files, { recursive: true });
+  const name = `note-${randomBytes(4).toString("hex")}.txt`;
+  const content = `the word is ${randomBytes(8).toString("hex")}`;
+  await writeFile(join(files, name), content);
+
+  const lines = [];
+  const model = await startModelServer({ delay: 0 });
+  const running = await startShim({
+    binary: join(repository, "target/debug/crablet-shim"),
+    folder,
+    name: SERVER,
+    server: await sampleServer(files),
+    log: (line) => lines.push(line),
+    onExit: (code) => lines.push(`the shim ended with exit code ${code}`),
+  });
+  try {
+    const given = { modelUrl: model.url, shimUrl: running.url, token: running.token, server: SERVER, file: name };
+    const script = `import { readThroughShim } from "./pkg-tests/smoke/shim.mjs"; console.log(await readThroughShim(${JSON.stringify(given)}));`;
+    const answer = await run(process.execPath, [...webSocketFlag(), "--input-type=module", "--eval", script], {
+      cwd: project.folder,
+      timeout: 60_000,
+    });
+    if (!answer.includes(content)) throw new Error(`the answer does not hold the file:\n${answer}\n${lines.join("\n")}`);
+  } finally {
+    await running.stop();
+    await model.close();
+  }
+  return "an agent in Node reads a file through the shim";
+}
+
+/** Node has a WebSocket of its own from 22 on, and before behind this flag. */
+function webSocketFlag() {
+  return globalThis.WebSocket === undefined ? ["--experimental-websocket"] : [];
+}
