@@ -36,7 +36,8 @@ export default async function shim(project) {
       cwd: project.folder,
       timeout: 60_000,
     });
-    if (!answer.includes(content)) throw new Error(`the answer does not hold the file:\n${answer}\n${lines.join("\n")}`);
+    if (!answer.includes(content))
+      throw new Error(`the answer does not hold the file:\n${answer}\n${lines.join("\n")}`);
   } finally {
     await running.stop();
     await model.close();
