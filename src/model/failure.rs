@@ -113,39 +113,63 @@ impl Report {
         }
     }
 
-    /// The provider's own word decides, then its sentence, then the status: bad keys come as 400, unknown models as 400
-    /// or 404, and a full context window as 400, 413 or 500.
+    /// The provider's own word decides, then the status. The sentence only refines what these leave open, since it may
+    /// speak of anything: bad keys come as 400, and a full context window as 400, 413 or 500.
     fn kind(&self) -> ErrorKind {
-        let message = self.message.to_lowercase();
-        let has = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
-        if let Some((kind, _)) =
-            BY_WORD.iter().find(|(_, words)| self.words.iter().any(|word| words.contains(&word.as_str())))
-        {
+        if let Some((kind, _)) = BY_WORD.iter().find(|(_, words)| self.has_word(words)) {
             // "Request too large" comes with the word for a rate limit, and the other way round.
             return *kind;
         }
-        // Compaction destroys history, so everything that says "slow down" is looked at before the wording of an overflow.
-        if self.status == Some(429) {
-            return if has(QUOTA_PHRASES) { ErrorKind::Quota } else { ErrorKind::RateLimit };
-        }
-        if let Some((kind, _)) = BY_PHRASE.iter().find(|(_, phrases)| has(phrases)) {
+        let message = self.message.to_lowercase();
+        let refined = BY_PHRASE
+            .iter()
+            .filter(|(kind, _)| self.open_kinds().contains(kind))
+            .find(|(_, phrases)| phrases.iter().any(|phrase| message.contains(phrase)));
+        if let Some((kind, _)) = refined {
             return *kind;
-        }
-        if self.words.iter().any(|word| SERVER_WORDS.contains(&word.as_str())) {
-            return ErrorKind::Server;
         }
         match self.status {
             Some(401 | 403) => ErrorKind::Auth,
             Some(402) => ErrorKind::Quota,
             Some(413) => ErrorKind::ContextOverflow,
+            Some(429) => ErrorKind::RateLimit,
+            // Gateways say 503 for every failure, with the word for what it was.
+            Some(503) if self.has_word(SERVER_WORDS) => ErrorKind::Server,
             Some(498 | 503 | 529) => ErrorKind::Overloaded,
-            Some(408 | 500..) => ErrorKind::Server,
+            // Amazon says 424 when the model itself failed.
+            Some(408 | 424 | 500..) => ErrorKind::Server,
             Some(_) => ErrorKind::BadRequest,
-            None if self.words.iter().any(|word| word.starts_with("invalid") || word.contains("not_found")) => {
-                ErrorKind::BadRequest
-            }
+            None if self.blames_request() => ErrorKind::BadRequest,
             None => ErrorKind::Server,
         }
+    }
+
+    /// The kinds that the sentence may tell apart, as far as the status and the words let it.
+    fn open_kinds(&self) -> &'static [ErrorKind] {
+        use ErrorKind::{Auth, ContentFilter, ContextOverflow, Overloaded, Quota, RateLimit};
+        match self.status {
+            _ if self.words.iter().any(|word| word.contains("not_found")) => &[],
+            Some(401 | 403) => &[Quota, ContentFilter],
+            Some(402 | 404 | 408 | 498) => &[],
+            // Compaction destroys history, so what says "slow down" is not taken for an overflow.
+            Some(413) => &[RateLimit],
+            Some(429) => &[Quota, Overloaded],
+            Some(500) => &[RateLimit, ContextOverflow, Overloaded],
+            Some(424 | 501..) => &[RateLimit, Overloaded],
+            Some(_) => &[ContextOverflow, Auth, Quota, ContentFilter],
+            None if self.blames_request() => &[ContextOverflow, Auth, Quota, ContentFilter],
+            None => &[RateLimit, ContextOverflow, Auth, Quota, Overloaded, ContentFilter],
+        }
+    }
+
+    fn blames_request(&self) -> bool {
+        let blames =
+            |word: &String| word.starts_with("invalid") || word.contains("not_found") || word.starts_with("validation");
+        self.words.iter().any(blames)
+    }
+
+    fn has_word(&self, words: &[&str]) -> bool {
+        self.words.iter().any(|word| words.contains(&word.as_str()))
     }
 }
 
@@ -234,7 +258,7 @@ const BY_WORD: &[(ErrorKind, &[&str])] = &[
     ),
 ];
 
-/// Words of a failure inside the provider; looked at after the sentence, since gateways use them for everything.
+/// Words of a failure inside the provider. They outweigh no status but one, since gateways use them for everything.
 const SERVER_WORDS: &[&str] = &[
     "api_error",
     "server_error",
@@ -249,7 +273,7 @@ const SERVER_WORDS: &[&str] = &[
     "deadline_exceeded",
 ];
 
-/// Phrases of the sentence, in lower case.
+/// Phrases of the sentence, in lower case, for the kinds that [`Report::open_kinds`] leaves open.
 const BY_PHRASE: &[(ErrorKind, &[&str])] = &[
     (ErrorKind::RateLimit, &["rate limit", "rate-limit", "too many requests", "tokens per min", "requests per min"]),
     (
@@ -291,7 +315,21 @@ const BY_PHRASE: &[(ErrorKind, &[&str])] = &[
             "unauthorized",
         ],
     ),
-    (ErrorKind::Quota, QUOTA_PHRASES),
+    (
+        ErrorKind::Quota,
+        &[
+            "insufficient balance",
+            "insufficient credits",
+            "insufficient quota",
+            "credit balance",
+            "requires more credits",
+            "run out of credits",
+            "used all available credits",
+            "exceeded your current quota",
+            "check your plan and billing",
+            "quota used up",
+        ],
+    ),
     (ErrorKind::Overloaded, &["overloaded", "at capacity", "currently unavailable"]),
     (
         ErrorKind::ContentFilter,
@@ -304,19 +342,6 @@ const BY_PHRASE: &[(ErrorKind, &[&str])] = &[
             "inappropriate content",
         ],
     ),
-];
-
-const QUOTA_PHRASES: &[&str] = &[
-    "insufficient balance",
-    "insufficient credits",
-    "insufficient quota",
-    "credit balance",
-    "requires more credits",
-    "run out of credits",
-    "used all available credits",
-    "exceeded your current quota",
-    "check your plan and billing",
-    "quota used up",
 ];
 
 /// The most characters of a provider's sentence that are repeated: enough for every one seen, too few for a page.
@@ -482,6 +507,41 @@ mod tests {
             assert_eq!(error.kind(), kind, "{body}");
             assert!(error.message().contains(message), "{error}");
             assert_eq!(error.status(), Some(status));
+        }
+    }
+
+    #[test]
+    fn a_sentence_never_outweighs_the_status_or_the_code() {
+        let body = |word: &str, message: &str| format!(r#"{{"error":{{"code":"{word}","message":"{message}"}}}}"#);
+        for (status, word, message, expected) in [
+            (404, "model_not_found", "The model `overloaded-7b` does not exist", ErrorKind::BadRequest),
+            (400, "model_not_found", "no context window, rate limit or quota for overloaded", ErrorKind::BadRequest),
+            (404, "x", "unauthorized: prompt is too long, rate limit, overloaded", ErrorKind::BadRequest),
+            (404, "api_error", "model 'x' not found", ErrorKind::BadRequest),
+            (400, "x", "tools[0].description: the word overloaded, a rate limit of 5", ErrorKind::BadRequest),
+            (400, "invalid_request_error", "rate limit must be positive", ErrorKind::BadRequest),
+            (401, "x", "the key of the overloaded project: rate limit, context window", ErrorKind::Auth),
+            (402, "x", "rate limit reached, overloaded", ErrorKind::Quota),
+            (429, "x", "slow down, the context window is too full, unauthorized", ErrorKind::RateLimit),
+            (429, "x", "the engine is currently overloaded", ErrorKind::Overloaded),
+            (502, "x", "upstream said unauthorized: invalid api key, credit balance", ErrorKind::Server),
+            (503, "x", "maximum context length", ErrorKind::Overloaded),
+            (500, "server_error", "the request exceeds the available context size", ErrorKind::ContextOverflow),
+            (500, "x", "the model is overloaded", ErrorKind::Overloaded),
+        ] {
+            let error = from_response(&head(status), &body(word, message));
+            assert_eq!(error.kind(), expected, "{status} {word}: {message}");
+        }
+        for (word, message, expected) in [
+            ("x", "the model is overloaded", ErrorKind::Overloaded),
+            ("invalid_request_error", "the word overloaded", ErrorKind::BadRequest),
+            ("invalid_request_error", "prompt is too long", ErrorKind::ContextOverflow),
+            ("model_not_found", "prompt is too long", ErrorKind::BadRequest),
+            ("ValidationException", "too many requests", ErrorKind::BadRequest),
+        ] {
+            let text = body(word, message);
+            let error = from_object(&Object::parse(&text).unwrap(), &head(200)).unwrap();
+            assert_eq!(error.kind(), expected, "{word}: {message}");
         }
     }
 
