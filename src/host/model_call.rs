@@ -168,7 +168,10 @@ fn is_complete(events: &[ModelEvent]) -> bool {
 fn secrets_of(credentials: Credentials) -> Vec<String> {
     let mut secrets = match credentials {
         Credentials::Key(key) => vec![key.trim().to_owned()],
-        Credentials::Headers(headers) => headers.into_iter().map(|(_, value)| value).collect(),
+        // Of `Bearer TOKEN` the token is the secret.
+        Credentials::Headers(headers) => {
+            headers.iter().filter_map(|(_, value)| value.split_whitespace().last()).map(str::to_owned).collect()
+        }
         Credentials::Aws(keys) => [Some(keys.secret_access_key), keys.session_token].into_iter().flatten().collect(),
         Credentials::None => Vec::new(),
     };
