@@ -5,7 +5,7 @@
 // that are not built yet, are counted apart.
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Agent, anthropic, gemini, openai, openaiCompatible, readServerSentEvents, tool } from "crablet";
+import { Agent, anthropic, bedrock, gemini, openai, openaiCompatible, readServerSentEvents, tool } from "crablet";
 import { bytesOf, cuttings } from "./bytes.mjs";
 import { differences, sseDifferences, unmet } from "./compare.mjs";
 import { observe } from "./observe.mjs";
@@ -17,6 +17,8 @@ const WIRES = {
   anthropic: (baseUrl) => anthropic("m", { baseUrl, apiKey: "key" }),
   gemini: (baseUrl) => gemini("m", { baseUrl, apiKey: "key" }),
   responses: (baseUrl) => openai("m", { api: "responses", baseUrl, apiKey: "key" }),
+  bedrock: (baseUrl) =>
+    bedrock("m", { baseUrl, region: "us-east-1", credentials: { accessKeyId: "id", secretAccessKey: "secret" } }),
 };
 
 /** Verdicts on cases that this runner only counts. */

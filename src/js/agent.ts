@@ -263,15 +263,15 @@ function configOf(options: AgentOptions<ToolSet>): Record<string, unknown> {
 
 function modelConfig(model: Model | ModelFunction): Record<string, unknown> {
   if (typeof model === "function") return { wire: "function", provider: "function", id: model.name || "function" };
-  const { wire, options } = model.settings;
+  const { wire, options, credentials } = model.settings;
   return {
     wire,
     provider: model.provider,
     id: model.id,
     baseUrl: options.baseUrl === undefined ? undefined : String(options.baseUrl).replace(/\/+$/, ""),
     headers: [...new Headers(options.headers)],
-    key: typeof options.apiKey === "string" ? options.apiKey : undefined,
-    asksForKey: typeof options.apiKey === "function",
+    key: typeof credentials === "string" ? credentials : undefined,
+    asksForCredentials: typeof credentials === "function",
   };
 }
 
@@ -291,20 +291,19 @@ function toolConfig(name: string, tool: Tool): Record<string, unknown> {
 
 function functionsOf(options: AgentOptions): CoreFunctions {
   const { model, tools = {} } = options;
-  const providerOptions = typeof model === "function" ? undefined : model.settings.options;
+  const settings = typeof model === "function" ? undefined : model.settings;
   const toolOf = (name: string): Tool => {
     const tool = tools[name];
     if (tool === undefined) throw invalidInput(`there is no tool "${name}"`);
     return tool;
   };
   return {
-    fetch: providerOptions?.fetch,
+    fetch: settings?.options.fetch,
 
-    async key() {
-      const { apiKey } = providerOptions ?? {};
-      const key = typeof apiKey === "function" ? await apiKey() : apiKey;
-      if (typeof key !== "string") throw new TypeError("apiKey() gave no text");
-      return key;
+    async credentials() {
+      const credentials = settings?.credentials;
+      const given = typeof credentials === "function" ? await credentials() : credentials;
+      return toJson(typeof given === "string" ? { key: given } : given, "the credentials of the model");
     },
 
     execute(name, callId, input, progress) {

@@ -78,7 +78,7 @@ export interface CoreCancel {
 /** @internal What the module calls of an agent's functions. */
 export interface CoreFunctions {
   readonly fetch: typeof fetch | undefined;
-  key(): Promise<string>;
+  credentials(): Promise<string>;
   execute(name: string, callId: string, input: string, progress: (data: string) => void): CoreExecution;
   validate(name: string, input: string): Promise<string | undefined>;
   ask(question: string): Promise<string>;

@@ -44,6 +44,11 @@ export type {
 export {
   anthropic,
   type AnthropicOptions,
+  type AwsCredentials,
+  azure,
+  type AzureOptions,
+  bedrock,
+  type BedrockOptions,
   cerebras,
   type CompatibleOptions,
   deepseek,
@@ -61,6 +66,8 @@ export {
   openaiCompatible,
   openrouter,
   type ProviderOptions,
+  vertex,
+  type VertexOptions,
   xai,
 } from "./model.js";
 export type { Approve, Run, RunResult, Step } from "./run.js";

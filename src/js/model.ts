@@ -13,9 +13,24 @@ export interface Model {
 
 /** @internal */
 export interface ModelSettings {
-  readonly wire: "anthropic" | "openai-chat" | "openai-responses" | "gemini";
-  readonly options: ProviderOptions;
+  readonly wire:
+    | "anthropic"
+    | "openai-chat"
+    | "openai-responses"
+    | "azure-chat"
+    | "azure-responses"
+    | "gemini"
+    | "vertex"
+    | "bedrock";
+  readonly options: Omit<ProviderOptions, "apiKey">;
+  readonly credentials: string | (() => MaybePromise<CoreCredentials>) | undefined;
 }
+
+/** @internal What the module authorizes a request with: a key or token as text, headers as they are, or keys that sign. */
+export type CoreCredentials =
+  | string
+  | { readonly headers: readonly [string, string][] }
+  | { readonly aws: AwsCredentials };
 
 /** How a provider is reached. */
 export interface ProviderOptions {
@@ -48,6 +63,50 @@ export interface OpenAIOptions extends ProviderOptions {
   readonly api?: "chat" | "responses";
 }
 
+/** Options of `azure()`: either `resource` or `baseUrl` says where. */
+export interface AzureOptions extends ProviderOptions {
+  /** The name of the resource: `https://NAME.openai.azure.com/openai/v1` is its address. */
+  readonly resource?: string;
+  /** Which of OpenAI's protocols: Responses (the default), or Chat Completions for models that have only that. */
+  readonly api?: "responses" | "chat";
+  /** A token of Microsoft Entra, or a function that supplies one, called for each request. In place of `apiKey`. */
+  readonly accessToken?: string | (() => MaybePromise<string>);
+}
+
+/** Options of `vertex()`. */
+export interface VertexOptions extends Omit<ProviderOptions, "apiKey"> {
+  /** The id of the project of Google Cloud. */
+  readonly project: string;
+  /** Where the model runs, such as `europe-west4`. Default: `global`. */
+  readonly location?: string;
+  /**
+   * An OAuth access token, or a function that supplies one, called for each request: such tokens last an hour. Sent as
+   * `authorization`. Without it, no token is sent, for a proxy that adds one.
+   */
+  readonly accessToken?: string | (() => MaybePromise<string>);
+  /** What comes before `/projects/…`. Default: the location's own address, with `/v1`. */
+  readonly baseUrl?: string | URL;
+}
+
+/** Keys of an AWS account. */
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** The token of temporary keys. */
+  readonly sessionToken?: string;
+}
+
+/** Options of `bedrock()`: either `credentials` or `apiKey`. */
+export interface BedrockOptions extends ProviderOptions {
+  /** The region to call and to sign for, such as `us-east-1`. */
+  readonly region: string;
+  /**
+   * Keys that sign each attempt (Signature Version 4), or a function that supplies them, called for each request. The secret
+   * is never sent. With `apiKey`, which is a Bedrock API key, nothing is signed.
+   */
+  readonly credentials?: AwsCredentials | (() => MaybePromise<AwsCredentials>);
+}
+
 /** Options of a server that speaks the OpenAI Chat Completions protocol. */
 export interface CompatibleOptions extends ProviderOptions {
   readonly baseUrl: string | URL;
@@ -73,6 +132,63 @@ export function openai(id: string, options: OpenAIOptions = {}): Model {
 /** A Gemini model over the Gemini API. */
 export function gemini(id: string, options: ProviderOptions = {}): Model {
   return model("gemini", "gemini", id, options);
+}
+
+/**
+ * A deployment of Azure OpenAI, by the deployment's name.
+ *
+ * @throws CrabletError `invalid-input` without `resource` and `baseUrl`, or with both `apiKey` and `accessToken`.
+ */
+export function azure(deployment: string, options: AzureOptions): Model {
+  const { resource, api = "responses", accessToken, ...rest } = options ?? {};
+  const wire = api === "chat" ? "azure-chat" : "azure-responses";
+  if (accessToken !== undefined && rest.apiKey !== undefined)
+    throw invalidInput("azure() takes an apiKey or an accessToken, not both");
+  const baseUrl = rest.baseUrl ?? `https://${named("azure", "resource", resource)}.openai.azure.com/openai/v1`;
+  if (accessToken === undefined) return model(wire, "azure", deployment, { ...rest, baseUrl });
+  const credentials = async (): Promise<CoreCredentials> => {
+    const token = typeof accessToken === "function" ? await accessToken() : accessToken;
+    return { headers: [["authorization", `Bearer ${text("accessToken", token)}`]] };
+  };
+  return model(wire, "azure", deployment, { ...rest, baseUrl }, credentials);
+}
+
+/**
+ * A Gemini model on Vertex, at a project of Google Cloud.
+ *
+ * @throws CrabletError `invalid-input` without `project`.
+ */
+export function vertex(id: string, options: VertexOptions): Model {
+  const { project, location = "global", accessToken, baseUrl, ...rest } = options ?? {};
+  const place = named("vertex", "location", location);
+  const host = place === "global" ? "aiplatform.googleapis.com" : `${place}-aiplatform.googleapis.com`;
+  const base = String(baseUrl ?? `https://${host}/v1`).replace(/\/+$/, "");
+  const address = `${base}/projects/${named("vertex", "project", project)}/locations/${place}`;
+  return model("vertex", "vertex", id, { ...rest, baseUrl: address }, accessToken);
+}
+
+/**
+ * A model or inference profile on Amazon Bedrock, over ConverseStream.
+ *
+ * @throws CrabletError `invalid-input` without `region`, or with both `credentials` and `apiKey`.
+ */
+export function bedrock(id: string, options: BedrockOptions): Model {
+  const { region: given, credentials, ...rest } = options ?? {};
+  const region = named("bedrock", "region", given);
+  const baseUrl = rest.baseUrl ?? `https://bedrock-runtime.${region}.amazonaws.com`;
+  if (credentials === undefined) return model("bedrock", "bedrock", id, { ...rest, baseUrl });
+  if (rest.apiKey !== undefined) throw invalidInput("bedrock() takes credentials or an apiKey, not both");
+  const signing = async (): Promise<CoreCredentials> => {
+    const keys = typeof credentials === "function" ? await credentials() : credentials;
+    const aws = {
+      accessKeyId: text("credentials", keys?.accessKeyId, "accessKeyId"),
+      secretAccessKey: text("credentials", keys.secretAccessKey, "secretAccessKey"),
+      ...(keys.sessionToken !== undefined && { sessionToken: text("credentials", keys.sessionToken, "sessionToken") }),
+      region,
+    };
+    return { aws };
+  };
+  return model("bedrock", "bedrock", id, { ...rest, baseUrl }, signing);
 }
 
 /** A model of any server that speaks the OpenAI Chat Completions protocol: llama.cpp, Ollama, vLLM, LM Studio, a gateway. */
@@ -150,8 +266,31 @@ function profile(provider: string): (id: string, options?: ProviderOptions) => M
   return (id, options = {}) => model("openai-chat", provider, id, options);
 }
 
-function model(wire: ModelSettings["wire"], provider: string, id: string, options: ProviderOptions): Model {
+function model(
+  wire: ModelSettings["wire"],
+  provider: string,
+  id: string,
+  { apiKey, ...options }: ProviderOptions,
+  credentials: ModelSettings["credentials"] = typeof apiKey === "function"
+    ? async () => text("apiKey", await apiKey())
+    : apiKey,
+): Model {
   if (typeof id !== "string" || id === "")
     throw invalidInput(`${provider}() needs the name of a model as its first argument`);
-  return { provider, id, settings: { wire, options } };
+  return { provider, id, settings: { wire, options, credentials } };
+}
+
+/** A name that becomes part of an address, where anything else would lead the credentials elsewhere. */
+function named(provider: string, option: string, value: unknown): string {
+  if (typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9.:_-]*$/.test(value)) return value;
+  throw invalidInput(
+    `${provider}() needs a ${option}, of letters, digits and hyphens` +
+      (value === undefined ? "" : `, and got ${JSON.stringify(value)}`),
+  );
+}
+
+/** What a supplier of credentials gave, which is never shown. */
+function text(supplier: string, value: unknown, member?: string): string {
+  if (typeof value === "string" && value !== "") return value;
+  throw new TypeError(`${supplier}() gave no ${member ?? "text"}`);
 }

@@ -14,7 +14,7 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::config::{AgentConfig, MODEL_FUNCTION};
-use crate::functions::{Functions, JsHooks, JsKey, JsModel, JsTool};
+use crate::functions::{Functions, JsCredentials, JsHooks, JsModel, JsTool};
 use crate::mcp::{CancelHandle, McpHandle, settle};
 use crate::run::ConversationHandle;
 use crate::thrown::thrown;
@@ -29,13 +29,13 @@ impl AgentHandle {
     /// The agent of this definition, in the JSON that `src/js/agent.ts` writes.
     #[wasm_bindgen(constructor)]
     pub fn new(config: &str, functions: Functions) -> Result<Self, JsValue> {
-        let AgentConfig { mut agent, key, asks_for_key } = AgentConfig::parse(config).map_err(thrown)?;
+        let AgentConfig { mut agent, key, asks_for_credentials } = AgentConfig::parse(config).map_err(thrown)?;
         let tools = std::mem::take(&mut agent.tools);
         let hooks = agent.hooks;
         let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
         let mut runner = Runner::new(host, agent).function_model(MODEL_FUNCTION, JsModel(functions.clone()));
-        runner = match (asks_for_key, key) {
-            (true, _) => runner.credentials(JsKey(functions.clone())),
+        runner = match (asks_for_credentials, key) {
+            (true, _) => runner.credentials(JsCredentials(functions.clone())),
             (false, Some(key)) => runner.credentials(Credentials::Key(key)),
             (false, None) => runner,
         };

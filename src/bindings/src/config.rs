@@ -16,8 +16,8 @@ pub(crate) struct AgentConfig {
     pub(crate) agent: Agent,
     /// A key that never changes.
     pub(crate) key: Option<String>,
-    /// Whether the key is asked for at each request.
-    pub(crate) asks_for_key: bool,
+    /// Whether the credentials are asked for at each request.
+    pub(crate) asks_for_credentials: bool,
 }
 
 impl AgentConfig {
@@ -30,7 +30,8 @@ impl AgentConfig {
         agent.options = Arc::new(object.object("options").map(|options| read_options(&options)).unwrap_or_default());
         agent.policy = object.object("policy").map(|policy| read_policy(&policy)).unwrap_or_default();
         agent.hooks = object.object("hooks").map(|hooks| read_hooks(&hooks)).unwrap_or_default();
-        Ok(Self { agent, key: model.string("key"), asks_for_key: model.boolean("asksForKey").unwrap_or(false) })
+        let asks_for_credentials = model.boolean("asksForCredentials").unwrap_or(false);
+        Ok(Self { agent, key: model.string("key"), asks_for_credentials })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crablet::agent::{HookQuestion, HookReply, ToolOutput};
 use crablet::host::{BoxFuture, CancelGuard, CancelToken, CredentialSource, FunctionModel, Hooks, Tool, ToolContext};
 use crablet::json::{Object, RawJson};
-use crablet::model::{Credentials, Model, ModelEvent, ModelRequest};
+use crablet::model::{AwsKeys, Credentials, Model, ModelEvent, ModelRequest};
 use crablet::web::error_from_rejection;
 use crablet::{Error, ErrorKind};
 use futures_util::stream::{self, LocalBoxStream, StreamExt};
@@ -31,7 +31,7 @@ extern "C" {
     pub(crate) fn fetch(this: &Functions) -> Option<Function>;
 
     #[wasm_bindgen(method, structural, catch)]
-    fn key(this: &Functions) -> Result<Promise, JsValue>;
+    fn credentials(this: &Functions) -> Result<Promise, JsValue>;
 
     #[wasm_bindgen(method, structural, catch)]
     fn execute(
@@ -127,16 +127,23 @@ impl Hooks for JsHooks {
     }
 }
 
-/// The caller's function that supplies the key.
+/// The caller's function that supplies the credentials.
 #[derive(Debug)]
-pub(crate) struct JsKey(pub(crate) Functions);
+pub(crate) struct JsCredentials(pub(crate) Functions);
 
-impl CredentialSource for JsKey {
+impl CredentialSource for JsCredentials {
     fn credentials(&self, _model: Model) -> BoxFuture<'static, Result<Credentials, Error>> {
-        let asked = self.0.key();
+        let asked = self.0.credentials();
         Box::pin(async move {
-            text(resolved(asked).await).map(Credentials::Key).map_err(|thrown| {
-                error_from_rejection(&thrown, ErrorKind::Auth, "the apiKey function of the model failed")
+            let given = text(resolved(asked).await).map_err(|thrown| {
+                error_from_rejection(
+                    &thrown,
+                    ErrorKind::Auth,
+                    "the function that supplies the model's credentials failed",
+                )
+            })?;
+            Object::parse(&given).ok().as_ref().and_then(read_credentials).ok_or_else(|| {
+                Error::new(ErrorKind::Auth, "the function that supplies the model's credentials gave none")
             })
         })
     }
@@ -201,6 +208,23 @@ impl Answering {
 fn read_events(text: &str) -> Vec<ModelEvent> {
     let events: Vec<Object<'_>> = serde_json::from_str(text).unwrap_or_default();
     events.iter().filter_map(read_event).collect()
+}
+
+/// Reads `CoreCredentials` of `src/js/model.ts`.
+fn read_credentials(object: &Object<'_>) -> Option<Credentials> {
+    if let Some(key) = object.string("key") {
+        return Some(Credentials::Key(key));
+    }
+    if let Some(headers) = object.read("headers") {
+        return Some(Credentials::Headers(headers));
+    }
+    let aws = object.object("aws")?;
+    Some(Credentials::Aws(AwsKeys {
+        access_key_id: aws.string("accessKeyId")?,
+        secret_access_key: aws.string("secretAccessKey")?,
+        session_token: aws.string("sessionToken"),
+        region: aws.string("region"),
+    }))
 }
 
 fn read_reply(object: &Object<'_>) -> Result<HookReply, String> {
