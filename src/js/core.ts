@@ -1,6 +1,6 @@
 /**
- * What the module exports and what it calls, as `src/bindings` defines it. Structured values cross as JSON text; events cross
- * once a batch.
+ * What the module exports and what it calls, as `src/bindings` defines it. Structured values cross as JSON text, errors as
+ * objects; events cross once a batch.
  *
  * @internal
  */

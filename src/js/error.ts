@@ -70,9 +70,9 @@ export class CrabletError extends Error implements ErrorInfo {
   }
 }
 
-/** @internal What the module threw: errors cross the boundary as JSON text. A trap is a defect of crablet itself. */
+/** @internal What the module threw: errors cross the boundary as `ErrorInfo`. A trap is a defect of crablet itself. */
 export function fromCore(thrown: unknown): unknown {
-  if (typeof thrown === "string") return new CrabletError(JSON.parse(thrown) as ErrorInfo);
+  if (isErrorInfo(thrown)) return new CrabletError(thrown);
   if (thrown instanceof WebAssembly.RuntimeError) {
     return new CrabletError(
       {
@@ -83,6 +83,10 @@ export function fromCore(thrown: unknown): unknown {
     );
   }
   return thrown;
+}
+
+function isErrorInfo(thrown: unknown): thrown is ErrorInfo {
+  return typeof thrown === "object" && thrown !== null && "kind" in thrown && !(thrown instanceof Error);
 }
 
 /** @internal The sentence of anything that was thrown. */

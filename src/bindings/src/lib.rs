@@ -1,7 +1,8 @@
 //! The wasm-bindgen exports behind crablet's npm package. Nothing here is called by hand: the TypeScript facade in `src/js`
 //! is the API, and `src/js/core.ts` describes this boundary from the other side.
 //!
-//! Structured values cross as JSON text, errors too. Events cross once a batch, see `batch.rs`.
+//! Structured values cross as JSON text and errors as objects; docs/decisions/0017 says why. Events cross once a batch, see
+//! `batch.rs`.
 
 // What needs no JavaScript is also built for the native tests.
 #[cfg(any(test, target_arch = "wasm32"))]

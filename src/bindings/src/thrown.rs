@@ -3,7 +3,8 @@
 use crablet::Error;
 use wasm_bindgen::JsValue;
 
-/// An error as its JSON text.
+/// An error as the object `ErrorInfo` of the facade.
 pub(crate) fn thrown(error: Error) -> JsValue {
-    JsValue::from_str(&serde_json::to_string(&error).unwrap_or_default())
+    // An error is text and numbers, which always have a JavaScript form.
+    serde_wasm_bindgen::to_value(&error).unwrap_or_default()
 }
