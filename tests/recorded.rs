@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crablet::model::{Model, ModelEvent, Part, ResponseHead, StopReason};
+use crablet::sse::SseParser;
 use serde_json::Value;
-use wire::{bytes, compare, intent, replay};
+use wire::{bytes, compare, intent, replay, scanned};
 
 const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini", "bedrock"];
 
@@ -86,10 +87,28 @@ fn run_file(path: &Path, wire: &str) -> Result<(), Vec<String>> {
         return Err(vec!["the events do not end exactly once".to_owned()]);
     }
     let mut found = truncations(&model, &head, &whole);
+    if matches!(wire, "anthropic" | "openai-chat") {
+        let [scanned, walked] =
+            scanned_and_walked(&whole).map(|stream| replay::events(&model, &head, [stream.as_bytes()]));
+        if !scanned::is_same(&scanned, &walked) {
+            found.push("other events when every payload is walked".to_owned());
+        }
+    }
     if !expected.is_null() {
         found.extend(compare::differences(expected, &replay::observed(&replay::assemble(&first))));
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// The stream of its payloads, and the same in a form that no scanner takes.
+fn scanned_and_walked(whole: &[u8]) -> [String; 2] {
+    let mut parser = SseParser::new();
+    parser.push(whole);
+    let mut payloads = Vec::new();
+    while let Ok(Some(event)) = parser.next_event() {
+        payloads.push(event.data.to_owned());
+    }
+    scanned::streams(payloads.iter().map(String::as_str))
 }
 
 /// Cut after any event, a stream that is not over gives no success and no call that could run, unless it was complete.

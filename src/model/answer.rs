@@ -13,6 +13,11 @@ use crate::sse::{MAX_EVENT_BYTES, SseParser};
 
 /// What one wire makes of the payloads of an answer.
 pub(super) trait Protocol: fmt::Debug + Send {
+    /// Reads a payload that is a delta and nothing else, without walking it. `false`, and nothing done, for all others.
+    fn scan(&mut self, _payload: &str, _events: &mut Vec<ModelEvent>) -> bool {
+        false
+    }
+
     /// One payload of the stream.
     fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>);
 
@@ -88,6 +93,9 @@ impl<P: Protocol> AnswerDecoder<P> {
         self.saw_payload = true;
         if data == "[DONE]" {
             return self.protocol.done(events);
+        }
+        if name != "error" && self.protocol.scan(data, events) {
+            return;
         }
         match Object::parse(data) {
             Ok(payload) if name == "error" => {

@@ -32,6 +32,8 @@ pub mod openai_responses;
 mod request;
 #[cfg(feature = "wires")]
 mod retry_after;
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+mod scanner;
 mod transcript;
 #[cfg(feature = "vertex")]
 pub mod vertex;

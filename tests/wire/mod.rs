@@ -6,3 +6,4 @@ pub(crate) mod bytes;
 pub(crate) mod compare;
 pub(crate) mod intent;
 pub(crate) mod replay;
+pub(crate) mod scanned;

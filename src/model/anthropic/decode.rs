@@ -8,6 +8,7 @@ use super::super::event::ModelEvent;
 use super::super::message::{Source, StopReason, Usage};
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
+use super::scan::{BlockDelta, text_member};
 use crate::error::ErrorKind;
 use crate::json::{Object, RawJson};
 
@@ -174,26 +175,34 @@ impl MessageDecoder {
             }
             return;
         }
+        if let Some(member) = text_member(&kind) {
+            return self.write(index, &kind, delta.string(member).unwrap_or_default(), events);
+        }
         let Some(open) = self.block(index) else { return };
-        let block = open.block;
         match (&mut open.content, kind.as_str()) {
-            (Content::Text { .. }, "text_delta") => push_text(block, delta.string("text"), events),
-            (Content::Thinking { .. }, "thinking_delta") => push_reasoning(block, delta.string("thinking"), events),
             (Content::Thinking { signature }, "signature_delta") => {
                 *signature = delta.string("signature").unwrap_or_default();
-            }
-            (Content::Call { has_delta, .. }, "input_json_delta") => {
-                if let Some(json) = delta.string("partial_json").filter(|json| !json.is_empty()) {
-                    *has_delta = true;
-                    events.push(ModelEvent::ToolInputDelta { block, json });
-                }
-            }
-            (Content::Provider { input, .. }, "input_json_delta") => {
-                input.push_str(&delta.string("partial_json").unwrap_or_default());
             }
             (Content::Provider { content, .. }, "compaction_delta") => {
                 content.get_or_insert_default().push_str(&delta.string("content").unwrap_or_default());
             }
+            (Content::Provider { is_known, .. }, _) => *is_known = false,
+            _ => {}
+        }
+    }
+
+    /// More text of a block, from a delta of one of the types that are nothing but text.
+    fn write(&mut self, index: u64, kind: &str, text: String, events: &mut Vec<ModelEvent>) {
+        let Some(open) = self.block(index) else { return };
+        let block = open.block;
+        match (&mut open.content, kind) {
+            (Content::Text { .. }, "text_delta") => push_text(block, Some(text), events),
+            (Content::Thinking { .. }, "thinking_delta") => push_reasoning(block, Some(text), events),
+            (Content::Call { has_delta, .. }, "input_json_delta") if !text.is_empty() => {
+                *has_delta = true;
+                events.push(ModelEvent::ToolInputDelta { block, json: text });
+            }
+            (Content::Provider { input, .. }, "input_json_delta") => input.push_str(&text),
             (Content::Provider { is_known, .. }, _) => *is_known = false,
             _ => {}
         }
@@ -254,6 +263,12 @@ impl MessageDecoder {
 }
 
 impl Protocol for MessageDecoder {
+    fn scan(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> bool {
+        let Some(BlockDelta { index, kind, text }) = BlockDelta::scan(payload) else { return false };
+        self.write(index, kind, text, events);
+        true
+    }
+
     fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
         let index = payload.integer("index").unwrap_or_default();
         match payload.string("type").as_deref() {

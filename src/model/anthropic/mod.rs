@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod scan;
 
 use std::sync::Arc;
 

@@ -32,12 +32,12 @@ struct Call {
 }
 
 /// What one delta says about a call; texts are empty where it says nothing.
-struct Piece {
-    index: Option<u64>,
-    id: String,
-    name: String,
-    arguments: String,
-    replay: Option<RawJson>,
+pub(super) struct Piece {
+    pub(super) index: Option<u64>,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    pub(super) replay: Option<RawJson>,
 }
 
 /// The most calls of one answer; no provider allows more than 128.
@@ -65,6 +65,11 @@ impl Calls {
             arguments: arguments(&function),
             replay: delta.raw("extra_content"),
         };
+        self.piece(piece, next_block, events);
+    }
+
+    /// What such an element says.
+    pub(super) fn piece(&mut self, piece: Piece, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
         let position = self.position(&piece);
         self.write(position, piece, next_block, events);
     }

@@ -14,6 +14,7 @@ use super::super::message::{File, FileData, Source, StopReason, Usage};
 use super::super::request::ToolSpec;
 use super::calls::Calls;
 use super::details;
+use super::scan::ChatDelta;
 use crate::error::ErrorKind;
 use crate::json::{Object, RawJson, read_string};
 
@@ -289,6 +290,18 @@ impl ChatDecoder {
 }
 
 impl Protocol for ChatDecoder {
+    fn scan(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> bool {
+        // The first chunk names the answer, which the scanner does not read.
+        let Some(delta) = self.is_started.then(|| ChatDelta::scan(payload)).flatten() else { return false };
+        self.write(BlockKind::Reasoning, Some(delta.reasoning), events);
+        self.write(BlockKind::Text, Some(delta.content), events);
+        if let Some(call) = delta.call {
+            self.close(events);
+            self.calls.piece(call, &mut self.next_block, events);
+        }
+        true
+    }
+
     fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
         self.chunk(payload, ["delta", "message"], events);
     }
