@@ -98,10 +98,25 @@ function resolver(module) {
     name: "crablet",
     setup(build) {
       build.onResolve({ filter: /^#(bindings|module)$/ }, ({ path }) => ({ path: files[path] }));
+      build.onLoad({ filter: /[\\/]dist[\\/]wasm[\\/]crablet\.js$/ }, ({ path }) => ({ contents: factory(path) }));
       build.onResolve({ filter: /^#inlined$/ }, () => ({ path: "./inlined.js", external: true }));
       build.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({ path, external: true }));
     },
   };
+}
+
+/** The glue as a function: it keeps its instance in variables, and after a trap there must be a second one. */
+function factory(path) {
+  const glue = readFileSync(path, "utf8")
+    .replace(/^export (?=class|function)/gm, "")
+    .replace(/^export \{.*\};?$/gm, "");
+  const exports = "wasm = instance.exports;";
+  if (glue.split(exports).length !== 2 || /^(export|import) /m.test(glue))
+    throw new Error("wasm-bindgen writes its glue in another form now: adapt factory() in scripts/package.mjs");
+  return `export function createBindings(guard, { setTimeout, clearTimeout }) {
+${glue.replace(exports, "wasm = guard(instance.exports);")}
+return { AgentHandle, McpHandle, SseHandle, CancelHandle, initialise: __wbg_init, module: () => wasmModule };
+}`;
 }
 
 function writeManifest() {

@@ -1,10 +1,19 @@
 import { answerOf } from "./function-model.js";
-import type { CoreAgent, CoreFunctions, CoreMcp } from "./core.js";
+import type { Core, CoreAgent, CoreFunctions } from "./core.js";
 import { CrabletError, invalidInput } from "./error.js";
 import type { ToolCall } from "./event.js";
 import { toJson } from "./json.js";
+import type { Life } from "./life.js";
 import { load } from "./load.js";
-import { closeCore, connectCore, type McpServer, type McpTool, settled, toolsOf } from "./mcp.js";
+import {
+  closeConnection,
+  type Connection,
+  connectServer,
+  type McpServer,
+  type McpTool,
+  settled,
+  toolsOf,
+} from "./mcp.js";
 import type { FilePart, Input, TextPart } from "./message.js";
 import type { Model, ModelFunction, ModelOptions } from "./model.js";
 import type { Approve, Run, RunResult } from "./run.js";
@@ -89,7 +98,8 @@ export interface ConnectedServer {
  */
 export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
   readonly #options: AgentOptions<T>;
-  readonly #servers = new Map<string, Promise<CoreMcp>>();
+  readonly #servers = new Map<string, Promise<Connection>>();
+  #module: Core | undefined;
   #core: Promise<CoreAgent> | undefined;
   #isClosed = false;
 
@@ -127,8 +137,9 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
    * @throws CrabletError when a server cannot be reached; the next call tries again.
    */
   async connect(options: { readonly signal?: AbortSignal } = {}): Promise<readonly ConnectedServer[]> {
+    await this.#load();
     const servers = await this.#connected(options.signal);
-    return Promise.all(servers.map(async ([name, core]) => ({ name, tools: await toolsOf(core, options.signal) })));
+    return Promise.all(servers.map(async ([name, server]) => ({ name, tools: await toolsOf(server, options.signal) })));
   }
 
   /** Closes the connections to MCP servers and releases memory. The agent cannot be used any more. */
@@ -143,7 +154,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
       (agent) => agent.free(),
       () => {},
     );
-    await Promise.allSettled(servers.map(async (server) => closeCore(await server)));
+    await Promise.allSettled(servers.map(async (server) => closeConnection(await server)));
   }
 
   /** As `close()`. */
@@ -157,24 +168,37 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
       core: async (options) => {
         if (this.#isClosed) throw invalidInput("this agent is closed");
         const isOwn = options.model !== undefined || options.maxSteps !== undefined;
-        if (isOwn) return { agent: await this.#build(options), isOwn };
+        const { life } = await this.#load();
+        if (isOwn) return { agent: await this.#build(options), isOwn, life };
         // A failure is not kept: a server that was not reachable may be at the next try.
         this.#core ??= this.#build({}).catch((thrown: unknown) => {
           this.#core = undefined;
           throw thrown;
         });
-        return { agent: await this.#core, isOwn };
+        return { agent: await this.#core, isOwn, life };
       },
     };
   }
 
+  /** The module. What was made in an instance that failed is forgotten. */
+  async #load(): Promise<Core> {
+    const core = await load();
+    if (this.#module !== core) {
+      this.#module = core;
+      this.#core = undefined;
+      this.#servers.clear();
+    }
+    return core;
+  }
+
   async #build(overrides: RunOptions): Promise<CoreAgent> {
     const options = { ...this.#options, ...definedOf(overrides) };
-    const [core, servers] = await Promise.all([load(), this.#connected(overrides.signal)]);
+    const core = await this.#load();
+    const servers = await this.#connected(overrides.signal);
     const agent = new core.AgentHandle(toJson(configOf(options), "the agent"), functionsOf(options as AgentOptions));
     try {
       for (const [, server] of servers) {
-        await settled(overrides.signal, (...settle) => agent.addServer(server, ...settle));
+        await settled(core, overrides.signal, (...settle) => agent.addServer(server.server, ...settle));
       }
     } catch (thrown) {
       agent.free();
@@ -183,14 +207,14 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     return agent;
   }
 
-  #connected(signal: AbortSignal | undefined): Promise<[string, CoreMcp][]> {
+  #connected(signal: AbortSignal | undefined): Promise<[string, Connection][]> {
     const servers = Object.entries(this.#options.mcpServers ?? {});
     return Promise.all(
-      servers.map(async ([name, server]): Promise<[string, CoreMcp]> => {
+      servers.map(async ([name, server]): Promise<[string, Connection]> => {
         let connecting = this.#servers.get(name);
         if (connecting === undefined) {
           // Shared by all runs, so no run's signal ends it.
-          connecting = connectCore(name, server);
+          connecting = connectServer(name, server);
           this.#servers.set(name, connecting);
         }
         try {
@@ -208,7 +232,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
 export interface AgentParts {
   readonly approve: Approve | undefined;
   /** The agent in the module; one that `isOwn` is released by whoever asked for it. */
-  core(options: RunOptions): Promise<{ readonly agent: CoreAgent; readonly isOwn: boolean }>;
+  core(options: RunOptions): Promise<{ readonly agent: CoreAgent; readonly isOwn: boolean; readonly life: Life }>;
 }
 
 /** A promise that a signal can leave behind. */

@@ -1,3 +1,5 @@
+import type { Life } from "./life.js";
+
 /**
  * What the module exports and what it calls, as `src/bindings` defines it. Structured values cross as JSON text, errors as
  * objects; events cross once a batch.
@@ -9,6 +11,7 @@ export interface Core {
   readonly McpHandle: new (config: string, functions: CoreServerFunctions) => CoreMcp;
   readonly SseHandle: new () => CoreSse;
   readonly CancelHandle: new () => CoreCancel;
+  readonly life: Life;
 }
 
 /** @internal */

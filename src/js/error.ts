@@ -70,19 +70,9 @@ export class CrabletError extends Error implements ErrorInfo {
   }
 }
 
-/** @internal What the module threw: errors cross the boundary as `ErrorInfo`. A trap is a defect of crablet itself. */
+/** @internal What the module threw: errors cross the boundary as `ErrorInfo`. Those of a trap are made in `life.ts`. */
 export function fromCore(thrown: unknown): unknown {
-  if (isErrorInfo(thrown)) return new CrabletError(thrown);
-  if (thrown instanceof WebAssembly.RuntimeError) {
-    return new CrabletError(
-      {
-        kind: "internal",
-        message: `crablet failed inside (${thrown.message}); please report it. Saved sessions can be resumed after a reload`,
-      },
-      { cause: thrown },
-    );
-  }
-  return thrown;
+  return isErrorInfo(thrown) ? new CrabletError(thrown) : thrown;
 }
 
 function isErrorInfo(thrown: unknown): thrown is ErrorInfo {

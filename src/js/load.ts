@@ -1,13 +1,16 @@
-import initialise, * as bindings from "#bindings";
+import { createBindings } from "#bindings";
 import { defaultModule } from "#module";
 
 import type { Core } from "./core.js";
 import { CrabletError, messageOf } from "./error.js";
+import { Life } from "./life.js";
 
 /** Where the module can be taken from: compiled, as bytes, as a response, or at an address. */
 export type WasmSource = WebAssembly.Module | BufferSource | Response | URL | string;
 
 let loading: Promise<Core> | undefined;
+/** Kept for the instance after one that failed. */
+let compiled: WebAssembly.Module | undefined;
 
 /**
  * Loads the module from a source of your own, or ahead of the first use. Not needed otherwise: the first run loads it.
@@ -30,8 +33,14 @@ export function load(source?: WasmSource | PromiseLike<WasmSource>): Promise<Cor
 }
 
 async function instantiate(source: WasmSource | PromiseLike<WasmSource> | undefined): Promise<Core> {
-  await initialise({ module_or_path: (await source) ?? (await defaultModule()) });
-  return bindings;
+  const life = new Life();
+  const { initialise, module, ...bindings } = createBindings((exports) => life.guard(exports), life.timers);
+  await initialise({ module_or_path: compiled ?? (await source) ?? (await defaultModule()) });
+  compiled = module();
+  life.onEnd(() => {
+    loading = undefined;
+  });
+  return { ...bindings, life };
 }
 
 function explained(thrown: unknown): unknown {

@@ -1,4 +1,4 @@
-import type { CoreMcp, CoreServerFunctions, Settle } from "./core.js";
+import type { Core, CoreMcp, CoreServerFunctions, Settle } from "./core.js";
 import { fromCore, invalidInput } from "./error.js";
 import { toJson } from "./json.js";
 import { load } from "./load.js";
@@ -78,19 +78,19 @@ export const mcp = {
    * @throws CrabletError `network` when it cannot be reached, and the kinds of MCP.
    */
   async connect(server: McpServer, options: { readonly signal?: AbortSignal } = {}): Promise<McpClient> {
-    return new McpClient(await connectCore("server", server, options.signal));
+    return new McpClient(await connectServer("server", server, options.signal));
   },
 };
 
 /** A connection to an MCP server. */
 export class McpClient implements AsyncDisposable {
-  readonly #core: CoreMcp;
+  readonly #connection: Connection;
   #isClosed = false;
 
   /** @internal */
-  constructor(core: CoreMcp) {
-    this.#core = core;
-    registry.register(this, core, this);
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    registry.register(this, connection.server, this);
   }
 
   /** All tools of the server, all pages of the list. */
@@ -106,9 +106,9 @@ export class McpClient implements AsyncDisposable {
   ): Promise<McpResult> {
     const { signal, onProgress } = options;
     const progress = onProgress && ((data: string) => onProgress(JSON.parse(data)));
-    const core = this.#open();
+    const { core, server } = this.#open();
     const text = toJson(input, `the input of ${name}`);
-    return JSON.parse(await settled(signal, (...settle) => core.callTool(name, text, progress, ...settle)));
+    return JSON.parse(await settled(core, signal, (...settle) => server.callTool(name, text, progress, ...settle)));
   }
 
   /** Ends the connection. Calls under way fail with `connection-closed`. */
@@ -116,7 +116,7 @@ export class McpClient implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#isClosed = true;
     registry.unregister(this);
-    await closeCore(this.#core);
+    await closeConnection(this.#connection);
   }
 
   /** Ends the connection. */
@@ -124,50 +124,67 @@ export class McpClient implements AsyncDisposable {
     return this.close();
   }
 
-  #open(): CoreMcp {
+  #open(): Connection {
     if (this.#isClosed) throw invalidInput("this connection is closed");
-    return this.#core;
+    return this.#connection;
   }
 }
 
+/** @internal A connection in the module, and the instance that it is in. */
+export interface Connection {
+  readonly core: Core;
+  readonly server: CoreMcp;
+}
+
 /** @internal */
-export async function connectCore(name: string, server: McpServer, signal?: AbortSignal): Promise<CoreMcp> {
+export async function connectServer(name: string, options: McpServer, signal?: AbortSignal): Promise<Connection> {
   signal?.throwIfAborted();
-  const { McpHandle } = await load();
-  const core = crossing(() => new McpHandle(toJson(configOf(name, server), "the MCP server"), functionsOf(server)));
+  const core = await load();
+  const config = toJson(configOf(name, options), "the MCP server");
+  const server = crossing(() => new core.McpHandle(config, functionsOf(options)));
   try {
-    await settled(signal, (...settle) => core.ready(...settle));
-    return core;
+    await settled(core, signal, (...settle) => server.ready(...settle));
+    return { core, server };
   } catch (thrown) {
-    core.free();
+    server.free();
     throw thrown;
   }
 }
 
 /** @internal */
-export async function closeCore(core: CoreMcp): Promise<void> {
-  await settled(undefined, (...settle) => core.close(...settle));
-  core.free();
+export async function closeConnection({ core, server }: Connection): Promise<void> {
+  // With its instance a connection is gone too.
+  if (core.life.error !== undefined) return;
+  await settled(core, undefined, (...settle) => server.close(...settle));
+  server.free();
 }
 
 /** @internal */
-export async function toolsOf(core: CoreMcp, signal?: AbortSignal): Promise<McpTool[]> {
-  return JSON.parse(await settled(signal, (...settle) => core.tools(...settle)));
+export async function toolsOf({ core, server }: Connection, signal?: AbortSignal): Promise<McpTool[]> {
+  return JSON.parse(await settled(core, signal, (...settle) => server.tools(...settle)));
 }
 
 /** @internal A call of the module that takes time, as a promise that a signal can reject. */
-export async function settled(signal: AbortSignal | undefined, call: (...settle: Settle) => void): Promise<string> {
+export async function settled(
+  { CancelHandle, life }: Core,
+  signal: AbortSignal | undefined,
+  call: (...settle: Settle) => void,
+): Promise<string> {
   signal?.throwIfAborted();
-  const { CancelHandle } = await load();
   const cancel = new CancelHandle();
   const abort = (): void => cancel.cancel();
   signal?.addEventListener("abort", abort, { once: true });
+  let forget = (): void => {};
   try {
-    return await new Promise<string>((resolve, reject) => call(cancel, resolve, reject));
+    return await new Promise<string>((resolve, reject) => {
+      forget = life.onEnd(reject);
+      call(cancel, resolve, reject);
+    });
   } catch (thrown) {
     signal?.throwIfAborted();
     throw fromCore(thrown);
   } finally {
+    forget();
     signal?.removeEventListener("abort", abort);
     cancel.free();
   }

@@ -3,6 +3,7 @@ import type { CoreBatch, CoreRun } from "./core.js";
 import { CrabletError, fromCore, invalidInput, messageOf } from "./error.js";
 import type { AgentEvent, ToolCall } from "./event.js";
 import { toJson } from "./json.js";
+import type { Life } from "./life.js";
 import { contentOf, type AssistantMessage, type Input, type Message, type StopReason, type Usage } from "./message.js";
 import { eventStream } from "./event-stream.js";
 import type { MaybePromise, ToolSet } from "./tool.js";
@@ -40,7 +41,7 @@ type Outcome = { readonly result: RunResult } | { readonly error: unknown; isTol
 /** @internal What a run is made of. */
 export interface RunSource {
   /** Starts the run. */
-  open(): Promise<CoreRun>;
+  open(): Promise<{ readonly core: CoreRun; readonly life: Life }>;
   /** Shows what happened, before the reader of the run sees it. */
   observe(events: readonly AgentEvent[]): void;
   /** The run is over, and its memory released. */
@@ -69,6 +70,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
   readonly #result: Promise<RunResult>;
   #settle!: { resolve: (result: RunResult) => void; reject: (reason: unknown) => void };
   #core: CoreRun | undefined;
+  #life: Life | undefined;
   /** The first batch is asked for at once, so that the run starts without a reader. */
   #pending: Promise<AgentEvent[] | undefined> | undefined;
   #mode: "unread" | "read" | "drained" = "unread";
@@ -213,7 +215,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     if (this.#isOver) return undefined;
     try {
       const core = this.#core ?? (await this.#open());
-      const batch = await new Promise<CoreBatch | []>((resolve) => core.next((...given) => resolve(given)));
+      const batch = await this.#batch(core);
       if (batch.length === 0) {
         this.#finish();
         return undefined;
@@ -227,11 +229,23 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     }
   }
 
+  #batch(core: CoreRun): Promise<CoreBatch | []> {
+    return new Promise((resolve, reject) => {
+      // A trap in the background tells nobody, so the promise would never settle.
+      const forget = this.#life?.onEnd(reject);
+      core.next((...given) => {
+        forget?.();
+        resolve(given);
+      });
+    });
+  }
+
   async #open(): Promise<CoreRun> {
     const { signal } = this.#controller;
     signal.throwIfAborted();
-    const core = await this.#source.open();
+    const { core, life } = await this.#source.open();
     this.#core = core;
+    this.#life = life;
     if (signal.aborted) core.abort(messageOf(signal.reason));
     return core;
   }

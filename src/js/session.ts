@@ -1,8 +1,9 @@
 import type { AgentParts, RunOptions } from "./agent.js";
 import type { CoreAgent, CoreConversation } from "./core.js";
-import { CrabletError, type ErrorInfo, fromCore, invalidInput, messageOf } from "./error.js";
+import { CrabletError, type ErrorInfo, invalidInput, messageOf } from "./error.js";
 import type { AgentEvent, ToolCall } from "./event.js";
 import { toJson } from "./json.js";
+import type { Life } from "./life.js";
 import { type AssistantMessage, contentOf, type Input, type Message } from "./message.js";
 import { Run } from "./run.js";
 import type { ToolSet } from "./tool.js";
@@ -47,7 +48,7 @@ export class Session<T extends ToolSet = ToolSet> {
   readonly #parts: AgentParts;
   readonly #isOnce: boolean;
   readonly #listeners = new Set<() => void>();
-  readonly #streaming = new StreamingMessage();
+  #streaming = new StreamingMessage();
   #transcript: Transcript;
   #held: Held | undefined;
   #saved: string | undefined;
@@ -126,7 +127,7 @@ export class Session<T extends ToolSet = ToolSet> {
 
   /** The conversation, to be saved. May be called at any moment, also while a run is active. */
   toJSON(): SessionSnapshot {
-    const snapshot = this.#held === undefined ? this.#saved : this.#held.conversation.snapshot();
+    const snapshot = liveOf(this.#held)?.conversation.snapshot() ?? this.#saved;
     return snapshot === undefined ? { version: 1 } : { version: 1, snapshot };
   }
 
@@ -142,7 +143,12 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#error = undefined;
     const run = new Run<T>(
       {
-        open: async () => begin(await this.#conversation(options)),
+        open: async () => {
+          const { conversation, life } = await this.#hold(options);
+          const core = begin(conversation);
+          this.#checkpoint();
+          return { core, life };
+        },
         observe: (events) => this.#observe(events),
         over: (error) => this.#over(error, before),
         isWatched: () => this.#listeners.size > 0,
@@ -156,22 +162,28 @@ export class Session<T extends ToolSet = ToolSet> {
   }
 
   /** The conversation in the module, for the agent that the options ask for. */
-  async #conversation(options: RunOptions): Promise<CoreConversation> {
-    const { agent, isOwn } = await this.#parts.core(options);
+  async #hold(options: RunOptions): Promise<Held> {
+    const { agent, isOwn, life } = await this.#parts.core(options);
     if (this.#held !== undefined && this.#held.agent === agent) {
       idle.delete(this.#held);
-      return this.#held.conversation;
+      return this.#held;
     }
     this.#release();
     const conversation = agent.conversation(this.#saved);
-    const held: Held = { agent, conversation, isOwn, release: () => this.#release() };
+    const held: Held = { agent, conversation, isOwn, life, release: () => this.#release() };
     this.#held = held;
     registry.register(this, held, held);
-    return conversation;
+    return held;
+  }
+
+  /** Keeps the conversation outside the module, where a trap in it does no harm. */
+  #checkpoint(): void {
+    if (!this.#isOnce) this.#saved = liveOf(this.#held)?.conversation.snapshot() ?? this.#saved;
   }
 
   #observe(events: readonly AgentEvent[]): void {
     if (this.#isOnce) return;
+    if (events.some(({ type }) => CHECKPOINTS.has(type))) this.#checkpoint();
     for (const event of events) {
       this.#transcript.apply(event);
       this.#streaming.apply(event);
@@ -209,10 +221,22 @@ export class Session<T extends ToolSet = ToolSet> {
       this.#error = failure;
     }
     if (this.#held !== undefined) {
-      if (this.#isOnce || this.#held.isOwn) this.#release();
+      if (this.#held.life.error !== undefined) this.#revert();
+      else if (this.#isOnce || this.#held.isOwn) this.#release();
       else rest(this.#held);
     }
     this.#changed();
+  }
+
+  /** Goes back to the last checkpoint, after a trap. */
+  #revert(): void {
+    this.#release();
+    if (this.#saved === undefined) return;
+    const { messages, isOpen } = contentsOf(this.#saved);
+    this.#transcript = new Transcript(messages);
+    this.#streaming = new StreamingMessage();
+    this.#pending = [];
+    this.#status = isOpen ? "interrupted" : "error";
   }
 
   /** Saves the conversation as text and releases its memory in the module. */
@@ -222,13 +246,10 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#held = undefined;
     idle.delete(held);
     registry.unregister(held);
-    try {
-      if (!this.#isOnce) this.#saved = held.conversation.snapshot();
-      free(held);
-    } catch (thrown) {
-      // A dead instance has nothing to release; the last saved text stands.
-      if (!(thrown instanceof WebAssembly.RuntimeError)) throw fromCore(thrown);
-    }
+    // A dead instance has nothing to release; the last saved text stands.
+    if (liveOf(held) === undefined) return;
+    if (!this.#isOnce) this.#saved = held.conversation.snapshot();
+    free(held);
   }
 
   #changed(): void {
@@ -242,8 +263,12 @@ interface Held {
   readonly agent: CoreAgent;
   readonly conversation: CoreConversation;
   readonly isOwn: boolean;
+  readonly life: Life;
   readonly release: () => void;
 }
+
+/** After these, going on from an older checkpoint would do something a second time. */
+const CHECKPOINTS: ReadonlySet<string> = new Set<AgentEvent["type"]>(["tool-start", "tool-result", "step-end"]);
 
 /** Conversations that nothing works on, the longest idle first. */
 const idle = /* @__PURE__ */ new Set<Held>();
@@ -257,6 +282,10 @@ function rest(held: Held): void {
     if (idle.size <= MAX_IDLE) break;
     oldest.release();
   }
+}
+
+function liveOf(held: Held | undefined): Held | undefined {
+  return held?.life.error === undefined ? held : undefined;
 }
 
 function free({ agent, conversation, isOwn }: Held): void {

@@ -1,8 +1,13 @@
-/** The glue that wasm-bindgen writes, which the build puts in place of `#bindings`. */
+/** The glue that wasm-bindgen writes, which the build wraps into a function and puts in place of `#bindings`. */
 import type { Core } from "../core.js";
+import type { Life } from "../life.js";
 
-export declare const AgentHandle: Core["AgentHandle"];
-export declare const CancelHandle: Core["CancelHandle"];
-export declare const McpHandle: Core["McpHandle"];
-export declare const SseHandle: Core["SseHandle"];
-export default function initialise(source: { module_or_path: unknown }): Promise<unknown>;
+/** One instance's glue, with state of its own. `guard` is given the exports of the module and gives those that are used. */
+export declare function createBindings(
+  guard: (exports: WebAssembly.Exports) => WebAssembly.Exports,
+  timers: Life["timers"],
+): Omit<Core, "life"> & {
+  initialise(source: { module_or_path: unknown }): Promise<unknown>;
+  /** What was instantiated. */
+  module(): WebAssembly.Module;
+};
