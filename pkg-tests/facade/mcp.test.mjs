@@ -107,9 +107,43 @@ test("a server that cannot be reached is named, and tried again by the next run"
   await agent.close();
 });
 
+/** A class that refuses every connection, as `ws` does: an error event, then a close event. */
+class RefusedSocket {
+  static seen = [];
+  constructor(url, protocols) {
+    RefusedSocket.seen.push({ url, protocols: [...protocols] });
+    setTimeout(() => {
+      this.onerror({ type: "error" });
+      this.onclose({ code: 1006, reason: "" });
+    });
+  }
+  close() {}
+}
+
+test("the shim is reached by the WebSocket that is given", async () => {
+  const token = `key.${"A".repeat(43)}`;
+  await assert.rejects(
+    mcp.connect(mcp.shim({ server: "files", token, WebSocket: RefusedSocket })),
+    (error) => error.kind === "network" && /not running, or refused/.test(error.message),
+  );
+  assert.equal(RefusedSocket.seen[0].url, "ws://127.0.0.1:6735/servers/files");
+  assert.ok(!JSON.stringify(RefusedSocket.seen).includes("A".repeat(43)));
+});
+
+test("where there is no WebSocket, the error says what to do", async (context) => {
+  const { WebSocket } = globalThis;
+  context.after(() => Object.assign(globalThis, { WebSocket }));
+  globalThis.WebSocket = undefined;
+  await assert.rejects(
+    mcp.connect(mcp.shim({ server: "files", token: "any" })),
+    (error) =>
+      error.kind === "invalid-input" && /from 22 on.*mcp\.shim\(\{ server, token, WebSocket \}\)/s.test(error.message),
+  );
+});
+
 test("a token that is none is refused with a reason", async () => {
   await assert.rejects(
-    mcp.connect(mcp.shim({ server: "files", token: "nonsense" })),
+    mcp.connect(mcp.shim({ server: "files", token: "nonsense", WebSocket: RefusedSocket })),
     (error) => error.kind === "invalid-input",
   );
   assert.throws(

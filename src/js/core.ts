@@ -91,6 +91,7 @@ export interface CoreFunctions {
 /** @internal What the module calls of an MCP server's functions. */
 export interface CoreServerFunctions {
   readonly fetch: typeof fetch | undefined;
+  readonly WebSocket: typeof WebSocket | undefined;
   request(message: string): CoreExecution;
 }
 

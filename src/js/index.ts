@@ -23,6 +23,7 @@ export {
   type McpResult,
   type McpServer,
   type McpTool,
+  type WebSocketClass,
 } from "./mcp.js";
 export type {
   AssistantMessage,

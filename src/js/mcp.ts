@@ -9,7 +9,13 @@ import type { MaybePromise } from "./tool.js";
 /** An MCP server and how it is reached. Made by `mcp.http()`, `mcp.shim()` and `mcp.custom()`. */
 export type McpServer =
   | { readonly type: "http"; readonly url: string; readonly headers?: HeadersInit; readonly fetch?: typeof fetch }
-  | { readonly type: "shim"; readonly url: string; readonly server: string; readonly token: string }
+  | {
+      readonly type: "shim";
+      readonly url: string;
+      readonly server: string;
+      readonly token: string;
+      readonly WebSocket?: WebSocketClass;
+    }
   | { readonly type: "custom"; readonly request: McpRequest };
 
 /**
@@ -17,6 +23,9 @@ export type McpServer =
  * the request.
  */
 export type McpRequest = (message: unknown, context: { readonly signal: AbortSignal }) => MaybePromise<unknown>;
+
+/** A class that keeps to the contract of the platform's `WebSocket`: that of the package `ws` or `undici`. */
+export type WebSocketClass = new (url: string, protocols?: string[]) => object;
 
 /** A tool of an MCP server. */
 export interface McpTool {
@@ -52,19 +61,26 @@ export const mcp = {
     return { type: "http", url: String(url), ...options };
   },
 
-  /** A local server that `crablet-shim serve` runs, by its name in the shim's configuration. */
+  /**
+   * A local server that `crablet-shim serve` runs, by its name in the shim's configuration. `WebSocket` is for platforms that
+   * have none, such as Node before 22. Default: the platform's own.
+   *
+   * @throws CrabletError `invalid-input` without `server` or `token`, and when it connects where there is no `WebSocket`.
+   */
   shim({
     server,
     token,
     url = SHIM_URL,
+    WebSocket,
   }: {
     readonly server: string;
     readonly token: string;
     readonly url?: string | URL;
+    readonly WebSocket?: WebSocketClass;
   }): McpServer {
     if (!server || !token)
       throw invalidInput("mcp.shim() needs the name of a server and the token that `crablet-shim` gave for this page");
-    return { type: "shim", server, token, url: String(url).replace(/\/+$/, "") };
+    return { type: "shim", server, token, url: String(url).replace(/\/+$/, ""), ...(WebSocket && { WebSocket }) };
   },
 
   /** Any request and reply function: a message port of your own, a server in the same page, a test. */
@@ -139,6 +155,12 @@ export interface Connection {
 /** @internal */
 export async function connectServer(name: string, options: McpServer, signal?: AbortSignal): Promise<Connection> {
   signal?.throwIfAborted();
+  if (options.type === "shim" && options.WebSocket === undefined && globalThis.WebSocket === undefined) {
+    throw invalidInput(
+      "mcp.shim() needs a WebSocket, and this platform has none (Node has one from 22 on). Use a newer Node, or give the class " +
+        'of a package: import { WebSocket } from "ws"; mcp.shim({ server, token, WebSocket })',
+    );
+  }
   const core = await load();
   const config = toJson(configOf(name, options), "the MCP server");
   const server = crossing(() => new core.McpHandle(config, functionsOf(options)));
@@ -193,6 +215,7 @@ export async function settled(
 function functionsOf(server: McpServer): CoreServerFunctions {
   return {
     fetch: server.type === "http" ? server.fetch : undefined,
+    WebSocket: server.type === "shim" ? (server.WebSocket as typeof WebSocket | undefined) : undefined,
     request(message) {
       const controller = new AbortController();
       const answer = async (): Promise<string | undefined> => {

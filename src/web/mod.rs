@@ -28,6 +28,7 @@ use crate::time::Millis;
 #[derive(Clone, Debug, Default)]
 pub struct WebHost {
     fetch: Option<Function>,
+    web_socket: Option<Function>,
 }
 
 impl WebHost {
@@ -39,7 +40,12 @@ impl WebHost {
     /// The host with a `fetch` of the caller, called as `fetch(url, init)`. It must follow the platform's contract:
     /// a promise of a `Response`, rejected when `init.signal` aborts.
     pub fn with_fetch(fetch: Function) -> Self {
-        Self { fetch: Some(fetch) }
+        Self { fetch: Some(fetch), ..Self::default() }
+    }
+
+    /// The host with a `WebSocket` class of the caller, for platforms that have none. It must follow the platform's contract.
+    pub fn with_web_socket(class: Function) -> Self {
+        Self { web_socket: Some(class), ..Self::default() }
     }
 }
 
@@ -56,7 +62,7 @@ impl Host for WebHost {
         url: String,
         protocols: Vec<String>,
     ) -> impl Future<Output = Result<Self::Socket, Error>> + 'static {
-        socket::connect(url, protocols)
+        socket::connect(self.web_socket.clone(), url, protocols)
     }
 
     fn sleep(&self, milliseconds: u64) -> impl Future<Output = ()> + 'static {

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use js_sys::{Array, ArrayBuffer, JsString, Uint8Array};
+use js_sys::{Array, ArrayBuffer, Function, JsString, Reflect, Uint8Array};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{BinaryType, CloseEvent, MessageEvent, WebSocket};
@@ -15,10 +15,20 @@ use crate::error::{Error, ErrorKind};
 use crate::host::Socket;
 
 /// Opens a WebSocket and waits until it is open. Dropping the future, or later the socket, closes it.
-pub(super) async fn connect(url: String, protocols: Vec<String>) -> Result<WebSocketConnection, Error> {
+pub(super) async fn connect(
+    class: Option<Function>,
+    url: String,
+    protocols: Vec<String>,
+) -> Result<WebSocketConnection, Error> {
     let origin = origin(&url).to_owned();
     let protocols: Array = protocols.into_iter().map(JsString::from).collect();
-    let socket = WebSocket::new_with_str_sequence(&url, &protocols).map_err(|thrown| {
+    let opened = match class {
+        Some(class) => {
+            Reflect::construct(&class, &Array::of2(&JsValue::from_str(&url), &protocols)).map(JsCast::unchecked_into)
+        }
+        None => WebSocket::new_with_str_sequence(&url, &protocols),
+    };
+    let socket: WebSocket = opened.map_err(|thrown| {
         error_from_rejection(&thrown, ErrorKind::Network, &format!("could not open a WebSocket to {origin}"))
     })?;
     socket.set_binary_type(BinaryType::Arraybuffer);
@@ -73,7 +83,8 @@ impl Socket for WebSocketConnection {
         if self.socket.buffered_amount() > MAX_BUFFERED {
             return Err(closed("does not take what is sent; too much is waiting already"));
         }
-        self.socket.send_with_u8_array(&frame).map_err(|_| closed("could not send"))
+        // A copy: what is not the platform's own may read the bytes later.
+        self.socket.send_with_js_u8_array(&Uint8Array::from(frame.as_slice())).map_err(|_| closed("could not send"))
     }
 
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
@@ -148,6 +159,7 @@ struct Handlers {
     _open: Closure<dyn FnMut()>,
     _message: Closure<dyn FnMut(MessageEvent)>,
     _close: Closure<dyn FnMut(CloseEvent)>,
+    _error: Closure<dyn FnMut()>,
 }
 
 impl Handlers {
@@ -177,10 +189,13 @@ impl Handlers {
                 State::wake(&state);
             })
         };
+        // `close` follows and says more, but an `error` without a handler ends Node with the package ws.
+        let error = Closure::new(|| {});
+        socket.set_onerror(Some(callback(&error)));
         socket.set_onopen(Some(callback(&open)));
         socket.set_onmessage(Some(callback(&message)));
         socket.set_onclose(Some(callback(&close)));
-        Self { _open: open, _message: message, _close: close }
+        Self { _open: open, _message: message, _close: close, _error: error }
     }
 }
 

@@ -36,6 +36,9 @@ extern "C" {
     #[wasm_bindgen(method, getter, structural)]
     fn fetch(this: &ServerFunctions) -> Option<Function>;
 
+    #[wasm_bindgen(method, getter, structural, js_name = WebSocket)]
+    fn web_socket(this: &ServerFunctions) -> Option<Function>;
+
     #[wasm_bindgen(method, structural, catch)]
     fn request(this: &ServerFunctions, message: &str) -> Result<Execution, JsValue>;
 }
@@ -171,7 +174,8 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<Connection, Error
                 origin: page_origin(),
                 resume: None,
             };
-            Connection::shim(&WebHost::new(), text("name"), server, options)
+            let host = functions.web_socket().map_or_else(WebHost::new, WebHost::with_web_socket);
+            Connection::shim(&host, text("name"), server, options)
         }
         "custom" => Ok(Connection::function(&WebHost::new(), text("name"), JsServer(functions), options)),
         other => Err(invalid(format!("there is no kind of MCP server called {other:?}"))),
