@@ -1,6 +1,6 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package cases cases-package recorded size lint
+.PHONY: help demo demo-check test test-further test-all package cases cases-package recorded size lint fuzz
 
 package_needs := rust wasm npm:src/js
 demo_needs := $(package_needs) npm:www npm:www/demo
@@ -37,6 +37,9 @@ recorded: ## Runs the recorded traffic; CRABLET_RECORDED=FOLDER names its folder
 
 size: package ## Prints the bytes of each module and entry of the npm package
 	@scripts/with.sh $(package_needs) -- node scripts/size.mjs
+
+fuzz: ## Runs each fuzz target for FUZZ_SECONDS (60)
+	@scripts/with.sh fuzz -- scripts/fuzz.sh
 
 lint: ## Checks formatting, lints, docs, features, dependencies and the purity of the core
 	@scripts/lint.sh

@@ -5,6 +5,7 @@
 #   rust           the toolchain of rust-toolchain.toml
 #   wasm           the wasm target, wasm-pack and the wasm-bindgen CLI
 #   deny, hack     cargo-deny, cargo-hack
+#   fuzz           cargo-fuzz and a nightly toolchain
 #   node           checks the version of Node
 #   npm:FOLDER     the packages of FOLDER/package-lock.json
 #   chromium       a Chromium, or the one that $CHROMIUM names
@@ -63,6 +64,14 @@ need_cargo_tool() {
     cargo install --locked --force --root "$(tool_folder "$crate")" "$crate@$version"
 }
 
+need_nightly() {
+  if ! cargo +nightly --version >/dev/null 2>&1; then
+    command -v rustup >/dev/null || fail "fuzzing needs a nightly toolchain and there is no rustup to install one"
+    say "installing the nightly Rust toolchain"
+    logged nightly rustup toolchain install nightly --profile minimal
+  fi
+}
+
 need_node() {
   local least
   least=$(tool_version node)
@@ -111,6 +120,7 @@ for need in "$@"; do
       ;;
     deny) need_rust && need_cargo_tool cargo-deny cargo-deny --version ;;
     hack) need_rust && need_cargo_tool cargo-hack cargo-hack --version ;;
+    fuzz) need_rust && need_nightly && need_cargo_tool cargo-fuzz cargo-fuzz --version ;;
     node) need_node ;;
     npm:*) need_npm "${need#npm:}" ;;
     chromium) need_chromium ;;

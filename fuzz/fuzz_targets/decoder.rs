@@ -15,7 +15,11 @@ pub(crate) fn decode(model: &Model, bytes: &[u8]) {
     assembler.finish();
 }
 
-fn events<'chunk>(model: &Model, status: u16, chunks: impl Iterator<Item = &'chunk [u8]>) -> Vec<ModelEvent> {
+pub(crate) fn events<'chunk>(
+    model: &Model,
+    status: u16,
+    chunks: impl IntoIterator<Item = &'chunk [u8]>,
+) -> Vec<ModelEvent> {
     let Access::Http { wire, .. } = &model.access else { return Vec::new() };
     let request = ModelRequest {
         model: model.clone(),
@@ -26,7 +30,7 @@ fn events<'chunk>(model: &Model, status: u16, chunks: impl Iterator<Item = &'chu
     };
     let mut decoder = wire.decoder(&request, &ResponseHead { status, headers: Vec::new() });
     let mut events = Vec::new();
-    chunks.for_each(|chunk| decoder.push(chunk, &mut events));
+    chunks.into_iter().for_each(|chunk| decoder.push(chunk, &mut events));
     decoder.finish(&mut events);
     events
 }
