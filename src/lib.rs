@@ -105,6 +105,7 @@ pub mod mcp;
 pub mod model;
 #[cfg(all(feature = "native", not(target_arch = "wasm32")))]
 pub mod native;
+mod ordered_map;
 pub mod sse;
 mod time;
 #[cfg(all(feature = "web", target_arch = "wasm32"))]

@@ -1,6 +1,6 @@
 //! What outlives a run: the history, the queues, the ids, the checkpoints, and what waits for the host to take it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::compaction::{self, Compacted};
@@ -24,8 +24,8 @@ pub(super) struct Conversation {
     pub(super) compacted: Option<Compacted>,
     /// About how many tokens the messages take that a model call sends.
     pub(super) context_tokens: u64,
-    /// The ids of all calls in the history. Follows from it and is not saved.
-    pub(super) call_ids: BTreeSet<CallId>,
+    /// The ids of all calls in the history, which can be very many. Follows from it and is not saved.
+    pub(super) call_ids: HashSet<CallId>,
     pub(super) ids: Ids,
     pub(super) steers: VecDeque<Vec<Content>>,
     pub(super) follow_ups: VecDeque<Vec<Content>>,
@@ -43,7 +43,7 @@ impl Conversation {
             history: Vec::new(),
             compacted: None,
             context_tokens: 0,
-            call_ids: BTreeSet::new(),
+            call_ids: HashSet::new(),
             ids: Ids::new(seed),
             steers: VecDeque::new(),
             follow_ups: VecDeque::new(),

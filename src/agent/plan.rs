@@ -1,10 +1,10 @@
 //! What the hooks before a model call make of its step.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::conversation::Conversation;
 use crate::model::{Body, Message, MessageId, Model, ModelRequest, ToolChoice};
+use crate::ordered_map::OrderedMap;
 
 /// What shall be different for one step. What is `None` is as the agent says.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +64,7 @@ pub(super) fn arrange(
     conversation: &mut Conversation,
     items: Vec<ContextItem>,
 ) -> Result<Vec<Arc<Message>>, MessageId> {
-    let by_id: BTreeMap<MessageId, Arc<Message>> =
+    let by_id: OrderedMap<MessageId, Arc<Message>> =
         conversation.context().into_iter().map(|message| (message.id.clone(), message)).collect();
     let mut arranged = Vec::with_capacity(items.len());
     for item in items {

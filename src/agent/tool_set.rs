@@ -1,6 +1,5 @@
 //! The tools of a step, found by name, their form for the model, and their schemas ready to check inputs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::definition::ToolDefinition;
@@ -8,15 +7,16 @@ use super::discovery::Discovery;
 use super::input::ToolOutput;
 use crate::json::Schema;
 use crate::model::{ToolCall, ToolSpec};
+use crate::ordered_map::OrderedMap;
 
 /// Tools with unique names.
 #[derive(Debug)]
 pub(super) struct ToolSet {
     tools: Vec<Arc<ToolDefinition>>,
-    positions: BTreeMap<String, usize>,
+    positions: OrderedMap<String, usize>,
     specs: Arc<[ToolSpec]>,
     /// Compiled when first called for: most tools of a large set are never called. `None` for a schema that is none.
-    schemas: BTreeMap<String, Option<Schema>>,
+    schemas: OrderedMap<String, Option<Schema>>,
     /// When it is there, the model is told of the tools only once they were found.
     discovery: Option<Discovery>,
     found: Vec<String>,
@@ -26,9 +26,9 @@ impl ToolSet {
     pub(super) fn new(tools: Vec<Arc<ToolDefinition>>, discovery: Option<Discovery>) -> Self {
         let mut set = Self {
             tools: Vec::new(),
-            positions: BTreeMap::new(),
+            positions: OrderedMap::new(),
             specs: Arc::default(),
-            schemas: BTreeMap::new(),
+            schemas: OrderedMap::new(),
             discovery,
             found: Vec::new(),
         };
@@ -40,7 +40,7 @@ impl ToolSet {
     pub(super) fn replace(&mut self, tools: Vec<Arc<ToolDefinition>>) {
         self.positions = tools.iter().enumerate().map(|(position, tool)| (tool.name.clone(), position)).collect();
         self.specs = tools.iter().map(|tool| spec(tool)).collect();
-        self.schemas = BTreeMap::new();
+        self.schemas = OrderedMap::new();
         self.tools = tools;
     }
 

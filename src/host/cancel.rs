@@ -1,6 +1,5 @@
 //! Cancellation that takes effect at once: a token fires its listeners in the call that cancels it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use super::MaybeSend;
+use crate::ordered_map::OrderedMap;
 
 /// Tells a piece of work that nobody wants its result any more.
 ///
@@ -120,7 +120,7 @@ impl Future for Cancelled {
 struct State {
     cancelled: bool,
     next_listener: u64,
-    listeners: BTreeMap<u64, Listener>,
+    listeners: OrderedMap<u64, Listener>,
 }
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,14 +1,13 @@
 //! The timers of a session, kept safe from a wall clock that is set back.
 
-use std::collections::BTreeMap;
-
 use crate::agent::TimerId;
+use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
 
 /// Which timers are set, in a time that follows the wall clock forwards and stands still when it is set back.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
-    due: BTreeMap<TimerId, Millis>,
+    due: OrderedMap<TimerId, Millis>,
     steady: Millis,
     wall: Millis,
 }

@@ -4,9 +4,8 @@
 //! gathered in an [`Aftermath`] and called after the lock is released. So a tool may abort its own run, and a listener may
 //! snapshot the conversation it belongs to.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
@@ -14,6 +13,7 @@ use super::deadlines::{Deadline, Deadlines};
 use super::{BoxFuture, CancelToken, Host};
 use crate::agent::{Effect, Event, HookId, Input, InputError, ModelCallId, Session, Status};
 use crate::model::{CallId, EncodedCache};
+use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
 
 /// The most inputs that tools may have posted and the run has not read. A tool that reports more often than its reader
@@ -59,7 +59,7 @@ impl Driver {
                 session,
                 cache: EncodedCache::default(),
                 posted: VecDeque::new(),
-                tasks: BTreeMap::new(),
+                tasks: OrderedMap::new(),
                 next_task: 0,
                 deadlines: Deadlines::default(),
                 effects: VecDeque::new(),
@@ -189,13 +189,14 @@ impl Driver {
     /// Polls every task once, in the order in which they were started. A run has a handful of them, so this costs less than
     /// a waker for each.
     pub(super) fn poll_tasks(&self, context: &mut Context<'_>) {
-        let mut from = Bound::Unbounded;
+        let mut last = None;
         loop {
             let taken = {
                 let mut state = self.lock();
                 state
                     .tasks
-                    .range_mut((from, Bound::Unbounded))
+                    .iter_mut()
+                    .filter(|(number, _)| Some(**number) > last)
                     .find_map(|(number, entry)| Some((*number, entry.future.take()?)))
             };
             let Some((number, mut future)) = taken else { return };
@@ -212,7 +213,7 @@ impl Driver {
                 drop(state);
                 drop(future);
             }
-            from = Bound::Excluded(number);
+            last = Some(number);
         }
     }
 
@@ -301,7 +302,7 @@ struct State {
     cache: EncodedCache,
     /// Inputs of tasks and tools that the run has not handled.
     posted: VecDeque<Input>,
-    tasks: BTreeMap<u64, Entry>,
+    tasks: OrderedMap<u64, Entry>,
     next_task: u64,
     deadlines: Deadlines,
     /// Effects that wait for the run to start them.
@@ -360,7 +361,7 @@ impl State {
     fn cancel_model(&mut self, call: ModelCallId, aftermath: &mut Aftermath) {
         self.effects.retain(|effect| !matches!(effect, Effect::CallModel { call: waiting, .. } if *waiting == call));
         let key = TaskKey::Model(call);
-        for (_, entry) in self.tasks.extract_if(.., |_, entry| entry.key == key) {
+        for entry in self.tasks.extract_if(|entry| entry.key == key) {
             aftermath.cancelled.push(entry.cancel.clone());
             aftermath.dropped.push(entry);
         }

@@ -1,6 +1,5 @@
 //! An agent bound to a platform: its definition and the functions behind it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use super::{
 use crate::agent::{self, Agent, Session, ToolDefinition};
 use crate::error::{Error, ErrorKind};
 use crate::model::MessageId;
+use crate::ordered_map::OrderedMap;
 
 /// An agent that can work: a definition, the functions behind it, and the platform they run on.
 ///
@@ -185,8 +185,8 @@ impl<H> fmt::Debug for Runner<H> {
 #[derive(Clone, Default)]
 pub(super) struct Parts {
     pub(super) credentials: Option<Arc<dyn CredentialSource>>,
-    pub(super) tools: BTreeMap<String, Arc<dyn Tool>>,
-    pub(super) models: BTreeMap<String, Arc<dyn FunctionModel>>,
+    pub(super) tools: OrderedMap<String, Arc<dyn Tool>>,
+    pub(super) models: OrderedMap<String, Arc<dyn FunctionModel>>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) store: Option<Arc<dyn Store>>,

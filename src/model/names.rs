@@ -2,9 +2,9 @@
 //! request bodies stay equal from one request to the next and prompt caches keep working.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use super::request::ToolSpec;
+use crate::ordered_map::OrderedMap;
 
 /// What a provider accepts as the id of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ pub(super) fn wire_tool_name(name: &str) -> Cow<'_, str> {
 
 /// The way back from the name on the wire to the one that the tool is registered with.
 #[derive(Debug, Default)]
-pub(super) struct ToolNames(BTreeMap<String, String>);
+pub(super) struct ToolNames(OrderedMap<String, String>);
 
 impl ToolNames {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {

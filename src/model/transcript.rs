@@ -5,7 +5,7 @@
 //! switched, conversations are imported. What is stored stays as it is; this is what is sent.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::message::{AssistantMessage, Body, Content, Message, ModelRef, Part, ToolCall, ToolInput, ToolResult};
@@ -66,7 +66,8 @@ pub(super) const MISSING_RESULT: &str = "The call was interrupted; it has no res
 /// Cuts a history into groups.
 pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
     let mut groups = Vec::new();
-    let mut seen = BTreeSet::new();
+    // Every call of the history, which can be very many.
+    let mut seen = HashSet::new();
     let mut rest = history;
     while let Some((first, behind)) = rest.split_first() {
         let results = match &first.body {
@@ -80,9 +81,9 @@ pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
     groups
 }
 
-fn repetition<'history>(message: &'history Message, seen: &mut BTreeSet<(&'history str, u32)>) -> u32 {
+fn repetition<'history>(message: &'history Message, seen: &mut HashSet<(&'history str, u32)>) -> u32 {
     let Body::Assistant(assistant) = &message.body else { return 0 };
-    let ids: BTreeSet<_> = assistant.tool_calls().map(|call| call.call_id.as_str()).collect();
+    let ids: Vec<_> = assistant.tool_calls().map(|call| call.call_id.as_str()).collect();
     let is_taken = |repetition: u32| ids.iter().any(|id| seen.contains(&(*id, repetition)));
     let repetition = (0..).find(|repetition| !is_taken(*repetition)).unwrap_or_default();
     seen.extend(ids.into_iter().map(|id| (id, repetition)));
@@ -168,6 +169,8 @@ fn results(message: &Message) -> &[ToolResult] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::model::message::{CallId, MessageId, StopReason, ToolMessage, Usage};
 

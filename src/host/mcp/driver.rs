@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -18,6 +17,7 @@ use crate::mcp::client::{
 };
 use crate::mcp::protocol::ServerInfo;
 use crate::mcp::transport::Outbound;
+use crate::ordered_map::OrderedMap;
 
 /// What a handle asks of the driver.
 pub(super) enum Command {
@@ -54,13 +54,13 @@ pub(super) struct Driver<H> {
     client: Client,
     observer: Option<Arc<dyn Observer>>,
     answerer: Option<Arc<dyn Answerer>>,
-    asked: BTreeMap<QuestionId, AbortHandle>,
+    asked: OrderedMap<QuestionId, AbortHandle>,
     answering: FuturesUnordered<BoxFuture<'static, Result<Answered, Aborted>>>,
     commands: mpsc::UnboundedReceiver<Command>,
     outbound: mpsc::UnboundedSender<Outbound>,
     deliveries: mpsc::Receiver<Delivery>,
     timers: Timers<H, TimerId>,
-    callers: BTreeMap<OperationId, Caller>,
+    callers: OrderedMap<OperationId, Caller>,
     server: Option<ServerInfo>,
     waiting: Vec<oneshot::Sender<ServerInfo>>,
     closers: Vec<oneshot::Sender<()>>,
@@ -100,12 +100,12 @@ impl<H: Host> Driver<H> {
             client: Client::new(options),
             observer: listeners.observer,
             answerer: listeners.answerer,
-            asked: BTreeMap::new(),
+            asked: OrderedMap::new(),
             answering: FuturesUnordered::new(),
             commands,
             outbound,
             deliveries,
-            callers: BTreeMap::new(),
+            callers: OrderedMap::new(),
             server: None,
             waiting: Vec::new(),
             closers: Vec::new(),

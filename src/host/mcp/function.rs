@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,6 +11,7 @@ use crate::host::{BoxFuture, MaybeSend, MaybeSync};
 use crate::json::RawJson;
 use crate::mcp::client::Opening;
 use crate::mcp::transport::{Inbound, Outbound, RequestId};
+use crate::ordered_map::OrderedMap;
 
 /// A function as a transport: it takes a JSON-RPC message and gives the answer, or a batch of notifications and the
 /// answer; `None` for a message that has no answer. Dropping its future tells it that nobody waits.
@@ -38,14 +38,14 @@ where
 
 /// Carries the messages of one client through a function until the connection is over.
 pub(super) async fn carry(function: Arc<dyn RequestFunction>, carrier: Carrier) {
-    let mut work = Work { function, carrier, running: BTreeMap::new(), answers: FuturesUnordered::new() };
+    let mut work = Work { function, carrier, running: OrderedMap::new(), answers: FuturesUnordered::new() };
     work.run().await;
 }
 
 struct Work {
     function: Arc<dyn RequestFunction>,
     carrier: Carrier,
-    running: BTreeMap<RequestId, AbortHandle>,
+    running: OrderedMap<RequestId, AbortHandle>,
     answers: FuturesUnordered<BoxFuture<'static, Result<Answer, Aborted>>>,
 }
 

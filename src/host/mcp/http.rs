@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use crate::mcp::client::Opening;
 use crate::mcp::transport::streamable_http::{Effect, ExchangeId, Input, StreamableHttp, StreamableHttpOptions};
 use crate::mcp::transport::{Inbound, Outbound};
 use crate::model::{HttpRequest, ResponseHead};
+use crate::ordered_map::OrderedMap;
 
 /// An MCP server that is reached over Streamable HTTP.
 #[derive(Clone)]
@@ -81,7 +81,7 @@ pub(super) async fn carry<H: Host>(host: H, server: HttpServer, carrier: Carrier
         timers: Timers::new(host.clone()),
         host,
         carrier,
-        running: BTreeMap::new(),
+        running: OrderedMap::new(),
         work: FuturesUnordered::new(),
     };
     http.run().await;
@@ -93,7 +93,7 @@ struct Http<H: Host> {
     headers: Option<Arc<dyn HeaderSource>>,
     carrier: Carrier,
     timers: Timers<H, ExchangeId>,
-    running: BTreeMap<ExchangeId, AbortHandle>,
+    running: OrderedMap<ExchangeId, AbortHandle>,
     work: FuturesUnordered<BoxFuture<'static, Result<Progress<H::Body>, Aborted>>>,
 }
 

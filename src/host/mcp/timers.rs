@@ -1,22 +1,22 @@
-use std::collections::BTreeMap;
 use std::task::{Context, Poll};
 
 use futures_util::future::{AbortHandle, Aborted, abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::super::{BoxFuture, Host};
+use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
 
 /// The timers of one machine, by name. A timer that was cleared or set anew is stopped at once.
 pub(super) struct Timers<H, Name> {
     host: H,
-    running: BTreeMap<Name, AbortHandle>,
+    running: OrderedMap<Name, AbortHandle>,
     sleeping: FuturesUnordered<BoxFuture<'static, Result<Name, Aborted>>>,
 }
 
 impl<H: Host, Name: Copy + Ord + Send + 'static> Timers<H, Name> {
     pub(super) fn new(host: H) -> Self {
-        Self { host, running: BTreeMap::new(), sleeping: FuturesUnordered::new() }
+        Self { host, running: OrderedMap::new(), sleeping: FuturesUnordered::new() }
     }
 
     pub(super) fn set(&mut self, name: Name, at: Millis) {

@@ -1,9 +1,8 @@
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Number, Value};
 
 use super::{MAX_SCHEMA_DEPTH, Node, NodeId, Schema, Type};
 use crate::json::RawJson;
+use crate::ordered_map::OrderedSet;
 
 /// The most subschemas that one check applies. Alternatives within alternatives multiply; a schema that needs more is
 /// reported instead of stopping the program.
@@ -239,7 +238,7 @@ impl<'schema> Checker<'schema> {
             self.problem(path, &format!("has {} elements, which is too few or too many", elements.len()));
         }
         if node.unique_items {
-            let distinct: BTreeSet<_> = elements.iter().map(Value::to_string).collect();
+            let distinct: OrderedSet<_> = elements.iter().map(Value::to_string).collect();
             if distinct.len() < elements.len() {
                 self.problem(path, "has equal elements, but they must differ");
             }

@@ -1,9 +1,8 @@
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use super::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Node, NodeId, Range, Schema, SchemaError, Type};
 use crate::json::RawJson;
+use crate::ordered_map::OrderedMap;
 
 pub(super) fn compile(schema: &RawJson) -> Result<Schema, SchemaError> {
     if schema.as_str().len() > MAX_SCHEMA_BYTES {
@@ -11,7 +10,7 @@ pub(super) fn compile(schema: &RawJson) -> Result<Schema, SchemaError> {
     }
     let document: Value = schema.read().map_err(|error| SchemaError::NotASchema(error.to_string()))?;
     let mut compiler =
-        Compiler { document: &document, nodes: Vec::new(), by_pointer: BTreeMap::new(), unsupported: Vec::new() };
+        Compiler { document: &document, nodes: Vec::new(), by_pointer: OrderedMap::new(), unsupported: Vec::new() };
     compiler.node(&document, "", 0)?;
     Ok(Schema { nodes: compiler.nodes, unsupported: compiler.unsupported })
 }
@@ -20,7 +19,7 @@ struct Compiler<'document> {
     document: &'document Value,
     nodes: Vec<Node>,
     /// Each subschema is compiled once, so that schemas may refer to themselves.
-    by_pointer: BTreeMap<String, NodeId>,
+    by_pointer: OrderedMap<String, NodeId>,
     unsupported: Vec<String>,
 }
 

@@ -10,11 +10,10 @@
 mod check;
 mod compile;
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::RawJson;
+use crate::ordered_map::OrderedMap;
 
 /// The largest schema text. The largest tool schemas seen in the field are some tens of kilobytes.
 pub const MAX_SCHEMA_BYTES: usize = 1024 * 1024;
@@ -87,7 +86,7 @@ struct Node {
     reference: Option<NodeId>,
     types: Option<Vec<Type>>,
     values: Option<Vec<Value>>,
-    properties: BTreeMap<String, NodeId>,
+    properties: OrderedMap<String, NodeId>,
     required: Vec<String>,
     additional_properties: Option<NodeId>,
     property_names: Option<NodeId>,

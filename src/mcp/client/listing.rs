@@ -1,7 +1,6 @@
-use std::collections::BTreeSet;
-
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
+use crate::ordered_map::OrderedSet;
 
 /// The most pages of one list. Servers with hundreds of entries need a few dozen at most.
 const PAGE_LIMIT: usize = 200;
@@ -67,8 +66,8 @@ impl Collection {
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     entries: Vec<RawJson>,
-    keys: BTreeSet<String>,
-    cursors: BTreeSet<String>,
+    keys: OrderedSet<String>,
+    cursors: OrderedSet<String>,
 }
 
 /// What a page leads to.

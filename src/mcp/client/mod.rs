@@ -13,7 +13,7 @@ mod operation;
 mod question;
 mod receive;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use io::{
@@ -32,6 +32,7 @@ use super::protocol::{Era, ServerInfo, Tool};
 use super::transport::{Outbound, RequestId};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::{self, Params};
+use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
 
 /// How long finding out the era and starting the server may take, in milliseconds. Servers that are downloaded on their
@@ -50,13 +51,13 @@ pub struct Client {
     /// Grows with each connection that was agreed on, so that late news of an earlier one are told apart.
     generation: u64,
     server: ServerInfo,
-    operations: BTreeMap<OperationId, Operation>,
+    operations: OrderedMap<OperationId, Operation>,
     /// What waits for an answer.
-    pending: BTreeMap<RequestId, Pending>,
+    pending: OrderedMap<RequestId, Pending>,
     /// The tools of the last list, for the headers of calls.
-    tools: BTreeMap<String, Arc<Tool>>,
+    tools: OrderedMap<String, Arc<Tool>>,
     /// What the server asked and nobody answered yet.
-    questions: BTreeMap<QuestionId, Question>,
+    questions: OrderedMap<QuestionId, Question>,
     next_question: u64,
     listening: Listening,
     id_prefix: String,
@@ -91,10 +92,10 @@ impl Client {
             phase: Phase::Idle,
             generation: 0,
             server: ServerInfo::default(),
-            operations: BTreeMap::new(),
-            pending: BTreeMap::new(),
-            tools: BTreeMap::new(),
-            questions: BTreeMap::new(),
+            operations: OrderedMap::new(),
+            pending: OrderedMap::new(),
+            tools: OrderedMap::new(),
+            questions: OrderedMap::new(),
             next_question: 0,
             listening: Listening::default(),
             id_prefix: String::new(),

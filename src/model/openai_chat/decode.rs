@@ -1,7 +1,5 @@
 //! The answer: a stream of chunks, or one completion.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -17,6 +15,7 @@ use super::details;
 use super::scan::ChatDelta;
 use crate::error::ErrorKind;
 use crate::json::{Object, RawJson, read_string};
+use crate::ordered_map::OrderedSet;
 
 /// What is known of one answer so far.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(super) struct ChatDecoder {
     open: Option<OpenBlock>,
     calls: Calls,
     usage: Usage,
-    sources: BTreeSet<String>,
+    sources: OrderedSet<String>,
     refused: bool,
     finish: Option<String>,
     /// The word of the model behind a gateway.
@@ -56,7 +55,7 @@ impl ChatDecoder {
             open: None,
             calls: Calls::new(tools),
             usage: Usage::default(),
-            sources: BTreeSet::new(),
+            sources: OrderedSet::new(),
             refused: false,
             finish: None,
             native_finish: None,

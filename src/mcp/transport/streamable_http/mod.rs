@@ -11,7 +11,7 @@ mod headers;
 mod io;
 mod refusal;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 pub use io::{Effect, ExchangeId, Input, StreamableHttpOptions};
 
@@ -19,6 +19,7 @@ use self::exchange::{Exchange, Purpose, Reading};
 use self::headers::SessionId;
 use super::{Era, Inbound, OPAQUE_FAILURE, Outbound, RequestId, Revision};
 use crate::error::{Error, ErrorKind};
+use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
 
 /// How long a stream may stay open after its answer, in milliseconds. Well-behaved servers close it at once, which keeps
@@ -49,7 +50,7 @@ const CLOSE_LIMIT: u64 = 2_000;
 pub struct StreamableHttp {
     options: StreamableHttpOptions,
     next_exchange: u64,
-    exchanges: BTreeMap<ExchangeId, Exchange>,
+    exchanges: OrderedMap<ExchangeId, Exchange>,
     session: Session,
     effects: VecDeque<Effect>,
     over: bool,
@@ -94,7 +95,7 @@ impl StreamableHttp {
         Self {
             options,
             next_exchange: 0,
-            exchanges: BTreeMap::new(),
+            exchanges: OrderedMap::new(),
             session: Session::default(),
             effects: VecDeque::new(),
             over: false,
