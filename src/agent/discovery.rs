@@ -8,6 +8,7 @@ use super::definition::ToolDefinition;
 use super::input::ToolOutput;
 use crate::json::{Object, RawJson};
 use crate::model::{Content, ToolCall, ToolInput, ToolSpec};
+use crate::ordered_map::sorted_by_key;
 
 /// Lazy discovery of tools. The model is told of one tool that lists the others; those it has found it may call from the
 /// next step on, for the rest of the conversation.
@@ -90,9 +91,8 @@ fn search<'tools>(tools: &'tools [Arc<ToolDefinition>], query: &str) -> Vec<&'to
         let of_word = |word: &&str| usize::from(name.contains(*word)) * 2 + usize::from(description.contains(*word));
         words.iter().map(of_word).sum::<usize>()
     };
-    let mut matching: Vec<_> = tools.iter().map(|tool| (score(tool), tool)).filter(|(score, _)| *score > 0).collect();
-    matching.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    matching.into_iter().map(|(_, tool)| tool).collect()
+    let matching = tools.iter().map(|tool| (score(tool), tool)).filter(|(score, _)| *score > 0);
+    sorted_by_key(matching, |(score, _)| std::cmp::Reverse(*score)).into_iter().map(|(_, tool)| tool).collect()
 }
 
 #[derive(Serialize)]

@@ -6,6 +6,7 @@ use super::definition::ToolDefinition;
 use super::tool_set::ToolSet;
 use crate::json::{Object, RawJson};
 use crate::model::{ToolCall, ToolInput, ToolSpec};
+use crate::ordered_map::sorted_by_key;
 
 /// The tool and the input to go on with, or what is wrong, for the model to read.
 pub(super) fn prepare(
@@ -48,11 +49,11 @@ pub(super) fn unfit(tool: &ToolDefinition, reason: &str) -> String {
 }
 
 fn unknown_tool(tools: &[ToolSpec], name: &str) -> String {
-    let mut known: Vec<&str> = tools.iter().take(MAX_NAMES_LISTED).map(|tool| tool.name.as_str()).collect();
+    let names = tools.iter().take(MAX_NAMES_LISTED).map(|tool| tool.name.as_str());
+    let known = sorted_by_key(names, |name| *name);
     if known.is_empty() {
         return format!("There is no tool named {name}, and no other tool either. Answer without tools.");
     }
-    known.sort_unstable();
     format!("There is no tool named {name}. The tools are: {}.", known.join(", "))
 }
 

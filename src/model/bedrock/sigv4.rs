@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::http::{AwsKeys, HttpRequest};
 use crate::error::{Error, ErrorKind};
+use crate::ordered_map::sorted_by_key;
 use crate::time::Millis;
 
 /// Signs a request whose address is `https://SERVICE.REGION.amazonaws.com/…`.
@@ -30,15 +31,13 @@ fn sign_for(request: &mut HttpRequest, keys: &AwsKeys, region: &str, service: &s
     }
     let (host, target) = split(&request.url);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let mut headers: Vec<_> =
-        request.headers.iter().filter(|(name, _)| name.starts_with("x-amz-") || name == "content-type").collect();
     let host = ("host".to_owned(), host.to_owned());
-    headers.push(&host);
-    headers.sort();
+    let headers = request.headers.iter().filter(|(name, _)| name.starts_with("x-amz-") || name == "content-type");
+    let headers = sorted_by_key(headers.chain([&host]), |header| *header);
     let signed = headers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
     let listed: String = headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
-    let mut parameters: Vec<_> = query.split('&').filter(|parameter| !parameter.is_empty()).collect();
-    parameters.sort_unstable();
+    let parameters = query.split('&').filter(|parameter| !parameter.is_empty());
+    let parameters = sorted_by_key(parameters, |parameter| *parameter);
     // The path is encoded a second time, except for S3.
     let path = path.split('/').map(uri_encoded).collect::<Vec<_>>().join("/");
     let path = if path.is_empty() { "/" } else { &path };
