@@ -36,9 +36,10 @@ pub(super) trait Protocol: fmt::Debug + Send {
 /// What an answer is, its bytes decide and not its content type, which many servers get wrong: a document begins with a
 /// brace or a bracket, and no event stream does.
 #[derive(Debug)]
-pub(super) struct AnswerDecoder<P> {
+pub(super) struct AnswerDecoder {
     head: ResponseHead,
-    protocol: P,
+    /// Boxed, so that this decoder is compiled once and not for every wire.
+    protocol: Box<dyn Protocol>,
     state: State,
     /// The beginning of the answer, to show what came instead of a stream.
     beginning: Vec<u8>,
@@ -61,11 +62,11 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// How much of an answer that is no stream is shown.
 const MAX_BEGINNING: usize = 80;
 
-impl<P: Protocol> AnswerDecoder<P> {
-    pub(super) fn new(head: &ResponseHead, protocol: P) -> Self {
+impl AnswerDecoder {
+    pub(super) fn new(head: &ResponseHead, protocol: impl Protocol + 'static) -> Self {
         let is_error = head.status != 0 && !(200..300).contains(&head.status);
         let state = if is_error { State::ErrorBody(Vec::new()) } else { State::Undecided };
-        Self { head: head.clone(), protocol, state, beginning: Vec::new(), saw_payload: false }
+        Self { head: head.clone(), protocol: Box::new(protocol), state, beginning: Vec::new(), saw_payload: false }
     }
 
     fn read_stream(&mut self, events: &mut Vec<ModelEvent>) {
@@ -175,7 +176,7 @@ impl<P: Protocol> AnswerDecoder<P> {
     }
 }
 
-impl<P: Protocol> Decoder for AnswerDecoder<P> {
+impl Decoder for AnswerDecoder {
     fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {
         let mut bytes = bytes;
         if let State::Undecided = self.state {

@@ -73,7 +73,13 @@ fn inference_config(options: &RequestOptions) -> Map<String, Value> {
         ("topP", options.top_p.map(Value::from)),
         ("stopSequences", (!options.stop.is_empty()).then(|| json!(options.stop))),
     ];
-    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    let mut config = Map::new();
+    for (name, value) in members {
+        if let Some(value) = value {
+            config.insert(name.to_owned(), value);
+        }
+    }
+    config
 }
 
 /// Only the models of Anthropic have a way to ask for reasoning here.
