@@ -105,6 +105,8 @@ pub mod mcp;
 pub mod model;
 #[cfg(all(feature = "native", not(target_arch = "wasm32")))]
 pub mod native;
+// Parts that are left out use the rest of it.
+#[cfg_attr(not(all(feature = "host", feature = "mcp", feature = "wires")), allow(dead_code))]
 mod ordered_map;
 pub mod sse;
 mod time;
