@@ -2,7 +2,7 @@
 # Installs what a target lacks: `scripts/setup.sh NEED...`. Says each thing it does in one line, and nothing when nothing
 # is to be done. Made for Debian and Ubuntu with rustup and Node.
 #
-#   rust           the toolchain of rust-toolchain.toml
+#   rust           the toolchain of rust-toolchain.toml, and a C compiler to link with
 #   wasm           the wasm target, wasm-pack and the wasm-bindgen CLI
 #   deny, hack     cargo-deny, cargo-hack
 #   fuzz           cargo-fuzz and a nightly toolchain
@@ -36,8 +36,21 @@ as_root() {
   fi
 }
 
+# apt_install LOG PACKAGE...
+apt_install() {
+  local log=$1
+  shift
+  logged apt-update as_root apt-get update
+  logged "$log" as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
 need_rust() {
   command -v cargo >/dev/null || fail "no cargo on PATH: install Rust with rustup (https://rustup.rs), then run this again"
+  if ! command -v cc >/dev/null; then
+    command -v apt-get >/dev/null || fail "Rust links with a C compiler and there is none: install one that answers to cc"
+    say "installing a C compiler with apt-get"
+    apt_install cc gcc libc6-dev
+  fi
   if ! cargo --version >/dev/null 2>&1; then
     say "installing the Rust toolchain of rust-toolchain.toml"
     logged toolchain rustup toolchain install
@@ -105,8 +118,8 @@ need_chromium() {
   done
   command -v apt-get >/dev/null || fail "no Chromium found: install one, or name one with CHROMIUM=/path/to/chromium"
   say "installing Chromium with apt-get"
-  logged apt-update as_root apt-get update
-  logged chromium as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium
+  # Without fonts Chromium draws no text.
+  apt_install chromium chromium fonts-liberation
 }
 
 for need in "$@"; do
