@@ -67,8 +67,8 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
     | { readonly type: "step-retry"; readonly attempt: number; readonly delayMs: number; readonly error: ErrorInfo }
     | { readonly type: "compaction-start" }
     | {
+        /** From now on `message` is sent in the place of the oldest messages but the first. The history keeps them. */
         readonly type: "compaction-end";
-        /** What is sent in place of the messages it stands for. */
         readonly message: UserMessage;
         /** How many messages it stands for. */
         readonly replaced: number;
@@ -76,14 +76,6 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
         readonly tokensAfter: number;
       }
     | { readonly type: "limit-reached"; readonly limit: "steps" | "tokens" | "cost" | "time" | "loop" | (string & {}) }
-    | {
-        /** From now on `message` is sent in the place of the oldest messages but the first. The history keeps them. */
-        readonly type: "compaction-end";
-        readonly message: UserMessage;
-        readonly replaced: number;
-        readonly tokensBefore: number;
-        readonly tokensAfter: number;
-      }
     | { readonly type: "checkpoint-saved"; readonly seq: number }
     | { readonly type: "step-end"; readonly message: AssistantMessage; readonly usage: Usage }
     | {
