@@ -1,19 +1,9 @@
 // A real Chromium with a fresh profile.
-import { accessSync, constants } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
-
-/** What keeps a test browser from talking to anything but the test. */
-const QUIET = [
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+import { findChromium, QUIET } from "../../www/demo/chromium.mjs";
 
 /**
  * Opens an empty page in a new browser, and fails the callback's promise on any error of the page.
@@ -40,21 +30,4 @@ export async function withPage(use) {
     await context.close();
     await rm(profile, { recursive: true, force: true });
   }
-}
-
-/** The browser that $CHROMIUM names, else the first one on the PATH. */
-export function findChromium() {
-  if (process.env.CHROMIUM) return process.env.CHROMIUM;
-  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
-    for (const folder of (process.env.PATH ?? "").split(delimiter)) {
-      const path = join(folder, name);
-      try {
-        accessSync(path, constants.X_OK);
-        return path;
-      } catch {
-        // Not in this folder.
-      }
-    }
-  }
-  throw new Error("no Chromium found: install one, or name one with CHROMIUM=/path/to/chromium");
 }

@@ -3,12 +3,12 @@
 //   node demo-check.mjs [SUITE…]   only these suites of checks.mjs, such as: tools lostShim
 //
 //   CHROMIUM   the browser's path (default: the Chromium or Chrome on PATH)
-import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { findChromium, QUIET } from "./chromium.mjs";
 import { Demo } from "./demo-process.mjs";
 import { Playground } from "./playground.mjs";
 import { suites } from "./checks.mjs";
@@ -39,37 +39,18 @@ async function check(name, body) {
   }
 }
 
-function findBrowser() {
-  if (process.env.CHROMIUM) return process.env.CHROMIUM;
-  const folders = (process.env.PATH ?? "").split(delimiter);
-  const candidates = ["chromium", "chromium-browser", "google-chrome"].flatMap((name) =>
-    folders.map((folder) => join(folder, name)),
-  );
-  const found = candidates.find((path) => existsSync(path));
-  if (!found) throw new Error("no Chromium on PATH: install one, or name one with CHROMIUM=/path/to/chromium");
-  return found;
-}
-
 async function main() {
   await rm(screenshotFolder, { recursive: true, force: true });
   await mkdir(screenshotFolder, { recursive: true });
   const demo = await Demo.start();
   const profile = await mkdtemp(join(tmpdir(), "crablet-chromium-"));
   const browser = await chromium.launchPersistentContext(profile, {
-    executablePath: findBrowser(),
+    executablePath: findChromium(),
     headless: true,
     // A machine that builds at the same time can take long to start a browser.
     timeout: 120_000,
     viewport: { width: 1280, height: 800 },
-    args: [
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-quic",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-    ],
+    args: [...QUIET, "--no-sandbox"],
   });
   try {
     const playground = await Playground.open(browser, demo.pageAddress);
