@@ -25,6 +25,7 @@ use crablet::model::{
 };
 use crablet::sse::SseParser;
 use serde_json::{Value, json};
+use wire::files::json_files;
 use wire::{bytes, compare, intent, replay};
 
 fn main() -> ExitCode {
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
         |folder| absolute(Path::new(&folder)),
     );
     let mut tally = Tally::default();
-    for path in files(&folder) {
+    for path in json_files(&folder) {
         run_file(&path, &mut tally);
     }
     if tally.passed + tally.failed == 0 {
@@ -271,14 +272,6 @@ fn is_within(wanted: &Value, given: &Value) -> bool {
         Value::Object(wanted) => wanted.iter().all(|(name, wanted)| given.get(name) == Some(wanted)),
         wanted => wanted == given,
     }
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>());
-    let mut files = entries.unwrap_or_default();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.sort();
-    files
 }
 
 /// Cargo runs tests in the package's folder, which is also what a relative name is meant against.

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use crablet::model::{Model, ModelEvent, Part, ResponseHead, StopReason};
 use crablet::sse::SseParser;
 use serde_json::Value;
+use wire::files::json_files;
 use wire::{bytes, compare, intent, replay, scanned};
 
 const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini", "bedrock"];
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
         if matches!(*wire, "anthropic" | "openai-chat") {
             outcomes.push(("requests".to_owned(), requests(&folder.join(wire).join("requests.jsonl"), wire)));
         }
-        for path in files(&folder.join(wire)) {
+        for path in json_files(&folder.join(wire)) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let outcome = catch_unwind(|| run_file(&path, wire)).unwrap_or_else(|_| Err(vec!["panicked".to_owned()]));
             outcomes.push((name, outcome));
@@ -219,12 +220,4 @@ fn head(response: &Value) -> ResponseHead {
         status: response["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
         headers: headers.iter().map(|(name, value)| (name.to_lowercase(), text(value))).collect(),
     }
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>());
-    let mut files = entries.unwrap_or_default();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.sort();
-    files
 }

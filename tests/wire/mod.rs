@@ -4,6 +4,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod compare;
+pub(crate) mod files;
 pub(crate) mod intent;
 pub(crate) mod replay;
 pub(crate) mod scanned;
