@@ -133,9 +133,11 @@ impl Answer {
     }
 
     /// The provider's id if the session has not seen it yet, else a fresh one: local models number from 0 in each turn.
+    /// Always a fresh one in the session of a sub-agent, so that it is unique in the whole tree of sessions.
     fn unused_call_id(&mut self, provided: String, context: &mut Context<'_>) -> CallId {
-        let mut call_id = CallId::new(provided);
+        let mut call_id = CallId::new(provided.as_str());
         while call_id.as_str().is_empty()
+            || (context.conversation.is_nested && call_id.as_str() == provided)
             || self.call_ids.contains(&call_id)
             || context.conversation.call_ids.contains(&call_id)
         {

@@ -8,18 +8,23 @@ use super::effect::{Effect, HookId};
 use super::event::EventKind;
 use super::input::ToolOutput;
 use super::result_cap;
+use super::session::Session;
 use super::timers::Purpose;
 use crate::json::RawJson;
-use crate::model::{ToolCall, ToolInput, ToolResult};
+use crate::model::{ToolCall, ToolInput, ToolResult, Usage};
 
 /// A complete call of the model and how far it has come.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Call {
     pub(super) call: ToolCall,
     /// The tool, once it was found.
     pub(super) tool: Option<Arc<ToolDefinition>>,
     /// What the host's validator made of the input. Goes only to the tool and is not saved: it is asked again.
     pub(super) validated: Option<RawJson>,
+    /// The session of the agent that works on it.
+    pub(super) session: Option<Box<Session>>,
+    /// Tokens that such a session took.
+    pub(super) spent: Usage,
     pub(super) stage: Stage,
 }
 
@@ -40,6 +45,8 @@ pub(super) enum Stage {
     Recording { input: RawJson, seq: u64 },
     /// Execute: handed to the host.
     Running { input: RawJson },
+    /// Execute: worked on by a sub-agent.
+    Delegated { input: RawJson },
     /// Finalize: the `afterToolCall` hook is asked.
     AskingAfter { hook: HookId, input: RawJson, output: ToolOutput },
     /// It has its one result.
@@ -59,7 +66,7 @@ pub(super) enum AfterValidation {
 
 impl Call {
     pub(super) fn new(call: ToolCall) -> Self {
-        Self { call, tool: None, validated: None, stage: Stage::Waiting }
+        Self { call, tool: None, validated: None, session: None, spent: Usage::default(), stage: Stage::Waiting }
     }
 
     /// Shows the call as complete.
@@ -90,10 +97,11 @@ impl Call {
         if matches!(self.stage, Stage::Done { .. }) {
             return;
         }
+        self.abort_within(context, reason);
         if matches!(self.stage, Stage::Running { .. }) {
             context.perform(Effect::CancelTool { call_id: self.call.call_id.clone() });
         }
-        let was_run = matches!(self.stage, Stage::Running { .. } | Stage::AskingAfter { .. });
+        let was_run = matches!(self.stage, Stage::Running { .. } | Stage::Delegated { .. } | Stage::AskingAfter { .. });
         self.finish(context, ToolOutput::error(reason), was_run);
     }
 
@@ -122,6 +130,7 @@ impl Call {
                 self.stage = Stage::Ready { input };
                 self.start(context);
             }
+            Stage::Delegated { .. } => self.reopen_within(context),
             Stage::Recording { .. } | Stage::Running { .. } => {
                 let text = format!(
                     "{} was interrupted: the process stopped while it ran, and whether it took effect is not known.",
@@ -147,6 +156,7 @@ impl Call {
         match &self.stage {
             Stage::Recording { .. } => true,
             Stage::Running { .. } => !self.is_client_side(),
+            Stage::Delegated { .. } => !self.is_suspended_within(),
             Stage::Validating { then, .. } => *then == AfterValidation::Run,
             _ => false,
         }
@@ -157,6 +167,15 @@ impl Call {
         match &self.stage {
             Stage::AwaitingApproval { .. } => true,
             Stage::Running { .. } => self.is_client_side(),
+            Stage::Delegated { .. } => self.is_suspended_within(),
+            _ => false,
+        }
+    }
+
+    /// Whether a hook is asked about it by this id.
+    pub(super) fn is_asked(&self, id: HookId) -> bool {
+        match &self.stage {
+            Stage::AskingBefore { hook, .. } | Stage::AskingAfter { hook, .. } => *hook == id,
             _ => false,
         }
     }

@@ -8,6 +8,7 @@ use super::definition::ToolDefinition;
 use super::effect::{Effect, HookId};
 use super::event::EventKind;
 use super::input::{InputError, ToolOutput};
+use super::sub_agent::SubAgent;
 use super::timers::Purpose;
 use crate::json::RawJson;
 
@@ -18,6 +19,9 @@ impl Call {
         let (input, tool) = (input.clone(), tool.clone());
         if tool.has_validator && self.validated.is_none() {
             self.validate(context, &tool, input, AfterValidation::Run);
+        } else if tool.agent.is_some() {
+            // Nothing of it is done twice, since it is saved with the session.
+            self.hand_out(context, tool, input);
         } else if tool.repeatable || tool.client_side {
             self.hand_out(context, tool, input);
         } else {
@@ -43,8 +47,17 @@ impl Call {
 
     /// The tool is done.
     pub(super) fn ended(&mut self, context: &mut Context<'_>, output: ToolOutput) -> Result<(), InputError> {
-        let (Stage::Running { input }, Some(tool)) = (&self.stage, &self.tool) else {
+        if !matches!(self.stage, Stage::Running { .. }) {
             return Err(InputError::Unexpected);
+        }
+        self.conclude(context, output);
+        Ok(())
+    }
+
+    /// The work on the call is over, a tool's or a sub-agent's: goes on with its output.
+    pub(super) fn conclude(&mut self, context: &mut Context<'_>, output: ToolOutput) {
+        let (Stage::Running { input } | Stage::Delegated { input }, Some(tool)) = (&self.stage, &self.tool) else {
+            return;
         };
         let (input, tool) = (input.clone(), tool.clone());
         context.clear_timer(&Purpose::Tool(self.call.call_id.clone()));
@@ -55,18 +68,17 @@ impl Call {
         } else {
             self.finish(context, output, true);
         }
-        Ok(())
     }
 
     /// The tool took longer than it may.
     pub(super) fn timed_out(&mut self, context: &mut Context<'_>) {
         let limit = self.tool.as_ref().and_then(|tool| tool.timeout).unwrap_or_default();
+        let text = format!("{} did not answer within {limit} ms and was stopped.", self.call.tool_name);
+        self.abort_within(context, &text);
         if matches!(self.stage, Stage::Running { .. }) {
             context.perform(Effect::CancelTool { call_id: self.call.call_id.clone() });
-            let text = format!("{} did not answer within {limit} ms and was stopped.", self.call.tool_name);
-            // `Running` was just matched, so that the answer is not unexpected.
-            let _ = self.ended(context, ToolOutput::error(text));
         }
+        self.conclude(context, ToolOutput::error(text));
     }
 
     fn hand_out(&mut self, context: &mut Context<'_>, tool: Arc<ToolDefinition>, input: RawJson) {
@@ -77,6 +89,11 @@ impl Call {
             && context.timers.deadline(&purpose).is_none()
         {
             context.set_timer(purpose, limit);
+        }
+        if let Some(SubAgent(agent)) = &tool.agent {
+            let agent = agent.clone();
+            self.delegate(context, agent, input);
+            return;
         }
         let given = self.validated.clone().unwrap_or_else(|| input.clone());
         context.perform(Effect::CallTool { call_id, tool, input: given });

@@ -14,6 +14,8 @@ pub(super) struct Context<'run> {
     pub(super) step: u32,
     /// The only tools of the step, where a hook said so.
     pub(super) active_tools: Option<&'run [String]>,
+    /// The tokens that are left to the run.
+    pub(super) tokens_left: Option<u64>,
     pub(super) timers: &'run mut Timers,
     pub(super) conversation: &'run mut Conversation,
 }

@@ -30,6 +30,12 @@ pub(super) struct Conversation {
     pub(super) steers: VecDeque<Vec<Content>>,
     pub(super) follow_ups: VecDeque<Vec<Content>>,
     pub(super) checkpoints: Checkpoints,
+    /// Whether the host keeps checkpoints.
+    pub(super) has_store: bool,
+    /// Whether this is the conversation of a sub-agent.
+    pub(super) is_nested: bool,
+    /// The tokens that the run outside leaves to this one. Lent with each input and not saved.
+    pub(super) allowance: Option<u64>,
     pub(super) effects: VecDeque<Effect>,
     pub(super) events: VecDeque<Event>,
 }
@@ -38,6 +44,9 @@ impl Conversation {
     pub(super) fn new(agent: Arc<Agent>, seed: u64) -> Self {
         Self {
             tools: ToolSet::new(agent.tools.clone(), agent.discovery.clone()),
+            has_store: agent.has_store,
+            is_nested: false,
+            allowance: None,
             next_tools: None,
             agent,
             history: Vec::new(),
@@ -72,8 +81,7 @@ impl Conversation {
     /// Takes the provider's count of what was sent and answered, where it is larger than the estimate. (Some providers
     /// leave cached tokens out, so that a smaller count says nothing.)
     pub(super) fn calibrate(&mut self, usage: Usage) {
-        let counted = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
-        self.context_tokens = self.context_tokens.max(counted);
+        self.context_tokens = self.context_tokens.max(usage.total());
     }
 
     /// The messages that a model call sends: the history, or what stands for it.
@@ -104,7 +112,7 @@ impl Conversation {
     ///
     /// A checkpoint that the host has not taken yet covers this state too. Without a store there is nothing to wait for.
     pub(super) fn checkpoint(&mut self) -> u64 {
-        if !self.agent.has_store {
+        if !self.has_store {
             return self.checkpoints.saved;
         }
         let asked = self.checkpoints.asked;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::compaction::Compaction;
 use super::discovery::Discovery;
+use super::sub_agent::SubAgent;
 use crate::json::RawJson;
 use crate::model::{Model, RequestOptions};
 
@@ -72,6 +73,9 @@ pub struct ToolDefinition {
     pub client_side: bool,
     /// The most milliseconds it may take; `None` for no limit.
     pub timeout: Option<u64>,
+    /// The agent that works on its calls, where it is one: see [`sub_agent`](Self::sub_agent). The host has no function for
+    /// it; what counts of `repeatable` and `client_side` are those of the agent's own tools.
+    pub agent: Option<SubAgent>,
 }
 
 impl ToolDefinition {
@@ -88,6 +92,7 @@ impl ToolDefinition {
             sequential: false,
             client_side: false,
             timeout: None,
+            agent: None,
         }
     }
 }
@@ -100,8 +105,8 @@ pub struct Policy {
     /// After how many steps in a row with the same tool calls and the same results the model is told so; one more such
     /// step ends the run. Default 3; 0 to let it go on.
     pub max_identical_steps: u32,
-    /// The most tokens of one run, read and written together as the provider counts them; `None` for no limit, the
-    /// default. Looked at between steps, so that the last step may go beyond it.
+    /// The most tokens of one run, read and written together as the provider counts them, those of sub-agents included;
+    /// `None` for no limit, the default. Looked at between steps, so that the last step may go beyond it.
     pub max_tokens: Option<u64>,
     /// When and how a history that has become too long is sent in a shorter form; `None` to let such a call fail.
     pub compaction: Option<Compaction>,

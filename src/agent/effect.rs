@@ -75,6 +75,14 @@ pub enum Effect {
         /// The timer.
         timer: TimerId,
     },
+    /// Do this for the agent of a tool, whose functions, keys and hooks are other ones. Only effects that need them are
+    /// wrapped so, once for each level of sub-agents; the answers are not wrapped, since their ids are unique.
+    OfSubAgent {
+        /// The tool that is the agent.
+        tool: Arc<ToolDefinition>,
+        /// What to do.
+        effect: Box<Effect>,
+    },
     /// Save the session; answered by `CheckpointSaved` or `CheckpointFailed`.
     ///
     /// The host saves what [`Session::snapshot`](super::Session::snapshot) gives at that moment or later. Only asked for
@@ -83,6 +91,33 @@ pub enum Effect {
         /// Grows by one with each.
         seq: u64,
     },
+}
+
+impl Effect {
+    /// The effect without the sub-agents that it is for.
+    pub fn innermost(&self) -> &Self {
+        match self {
+            Self::OfSubAgent { effect, .. } => effect.innermost(),
+            effect => effect,
+        }
+    }
+
+    /// Whether a function of the agent performs it.
+    pub(super) fn is_for_a_function(&self) -> bool {
+        match self {
+            Self::CallModel { .. }
+            | Self::ValidateInput { .. }
+            | Self::CallTool { .. }
+            | Self::AskHook { .. }
+            | Self::AskApproval { .. }
+            | Self::OfSubAgent { .. } => true,
+            Self::CancelModel { .. }
+            | Self::CancelTool { .. }
+            | Self::SetTimer { .. }
+            | Self::ClearTimer { .. }
+            | Self::Checkpoint { .. } => false,
+        }
+    }
 }
 
 /// Names one attempt of a model call.

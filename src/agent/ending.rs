@@ -107,6 +107,7 @@ impl Run {
             Phase::Tools { mut batch, .. } => {
                 let message = conversation.history.last().cloned();
                 batch.interrupt(&mut self.context(conversation, now), why);
+                self.usage = self.usage.plus(batch.spent_within());
                 if let Some((results, _)) = batch.results() {
                     conversation.push(Body::Tool(ToolMessage { results }));
                 }

@@ -101,6 +101,13 @@ pub enum EventKind {
         /// What the tool reported.
         data: RawJson,
     },
+    /// `sub-agent-event`: something happened in the run of the agent that works on the call.
+    SubAgentEvent {
+        /// The call.
+        call_id: CallId,
+        /// What happened. Its run, steps and blocks are those of the sub-agent's run.
+        event: Box<Event>,
+    },
     /// `tool-result`: the call has its one result.
     ToolResult(Arc<ToolResult>),
     /// `source`
@@ -147,7 +154,7 @@ pub enum EventKind {
     StepEnd {
         /// The assistant message.
         message: Arc<Message>,
-        /// Tokens of the step, failed attempts included.
+        /// Tokens of the step, failed attempts and sub-agents included.
         usage: Usage,
     },
     /// `run-suspended`: only approvals and client-side tools are open; nothing more happens until one is answered.
@@ -161,7 +168,7 @@ pub enum EventKind {
 pub struct RunEnd {
     /// Why: a model's stop reason, or a reason of the loop.
     pub reason: EndReason,
-    /// Tokens of the run.
+    /// Tokens of the run, failed attempts and sub-agents included.
     pub usage: Usage,
     /// What went wrong, when something did.
     pub error: Option<Error>,

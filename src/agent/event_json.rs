@@ -27,6 +27,7 @@ impl EventKind {
             Self::ApprovalResponse { .. } => "approval-response",
             Self::ToolStart { .. } => "tool-start",
             Self::ToolProgress { .. } => "tool-progress",
+            Self::SubAgentEvent { .. } => "sub-agent-event",
             Self::ToolResult(_) => "tool-result",
             Self::Source(_) => "source",
             Self::File(_) => "file",
@@ -115,6 +116,10 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
         EventKind::ToolProgress { call_id, data } => {
             map.serialize_entry("callId", call_id)?;
             map.serialize_entry("data", data)
+        }
+        EventKind::SubAgentEvent { call_id, event } => {
+            map.serialize_entry("callId", call_id)?;
+            map.serialize_entry("event", event)
         }
         EventKind::ToolResult(result) => write_result(result, map),
         EventKind::Source(source) => map.serialize_entry("source", source),

@@ -34,6 +34,12 @@ impl Ids {
         RunId(self.text("run").into())
     }
 
+    /// A seed for the ids of another session.
+    pub(super) fn fresh_seed(&mut self) -> u64 {
+        let number = self.number();
+        mix(!self.seed, number)
+    }
+
     /// A number that looks random and is the same for the same session and counter.
     pub(super) fn jitter(&self, counter: u64) -> u64 {
         mix(self.seed, counter)

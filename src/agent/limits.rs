@@ -55,13 +55,19 @@ impl Run {
         }
     }
 
+    /// The tokens that are left to the run by its own limit and that of the run outside, without what sub-agents at work
+    /// have taken.
+    pub(super) fn tokens_left(&self, conversation: &Conversation) -> Option<u64> {
+        let own = conversation.agent.policy.max_tokens.map(|limit| limit.saturating_sub(self.usage.total()));
+        own.into_iter().chain(conversation.allowance).min()
+    }
+
     /// The limit that forbids another step.
     pub(super) fn limit_reached(&self, conversation: &Conversation) -> Option<&'static str> {
         let policy = &conversation.agent.policy;
-        let tokens = self.usage.input.unwrap_or(0).saturating_add(self.usage.output.unwrap_or(0));
         if self.steps >= policy.max_steps {
             Some("steps")
-        } else if policy.max_tokens.is_some_and(|limit| tokens >= limit) {
+        } else if self.tokens_left(conversation) == Some(0) {
             Some("tokens")
         } else {
             None

@@ -13,9 +13,10 @@ use super::event::{EndReason, EventKind, RunEnd, RunId};
 use super::input::ToolOutput;
 use super::plan::StepPlan;
 use super::run::{ModelCall, Phase, Run, Suspension};
-use super::session::RestoreError;
+use super::session::{RestoreError, Session};
 use super::snapshot::{FORMAT, VERSION};
 use super::step_hooks::StepQuestion;
+use super::sub_agent::SubAgent;
 use super::timers::{Purpose, Timer, Timers};
 use super::tools::Batch;
 use crate::error::{Error, ErrorKind};
@@ -24,8 +25,7 @@ use crate::model::{Body, CallId, Content, Message, MessageError, ModelRef, StopR
 use crate::time::Millis;
 
 /// Reads a session: what lasts, and the run that was active.
-pub(super) fn read(text: &str, agent: Arc<Agent>) -> Result<(Conversation, Option<Run>), RestoreError> {
-    let object = Object::parse(text).map_err(|error| RestoreError::Malformed(error.to_string()))?;
+pub(super) fn read(object: &Object<'_>, agent: Arc<Agent>) -> Result<(Conversation, Option<Run>), RestoreError> {
     if object.string("format").as_deref() != Some(FORMAT) {
         return Err(RestoreError::Malformed(format!("its format is not {FORMAT:?}")));
     }
@@ -201,7 +201,12 @@ fn read_batch(stages: &[Object<'_>], conversation: &Conversation) -> Result<Batc
         if stage.string("callId").as_deref() != Some(call.call_id.as_str()) {
             return Err(RestoreError::Malformed("its calls are not those of its last message".to_owned()));
         }
-        Ok(Call { stage: read_stage(stage)?, ..Call::new(call.clone()) })
+        let agent = conversation.tools.find(&call.tool_name).and_then(|tool| tool.agent.as_ref());
+        let session = match (agent, stage.object("session")) {
+            (Some(SubAgent(agent)), Some(saved)) => Some(Box::new(Session::read_nested(&saved, agent.clone())?)),
+            _ => None,
+        };
+        Ok(Call { stage: read_stage(stage)?, spent: usage(stage, "spent"), session, ..Call::new(call.clone()) })
     };
     Ok(Batch { calls: calls.into_iter().zip(stages).map(read).collect::<Result<_, _>>()? })
 }
@@ -223,6 +228,7 @@ fn read_stage(stage: &Object<'_>) -> Result<Stage, RestoreError> {
         "asking-before" => Stage::AskingBefore { input: input()?, hook: hook()? },
         "awaiting-approval" => Stage::AwaitingApproval { input: input()? },
         "ready" => Stage::Ready { input: input()? },
+        "delegated" => Stage::Delegated { input: input()? },
         "started" => Stage::Running { input: input()? },
         "asking-after" => Stage::AskingAfter {
             hook: hook()?,

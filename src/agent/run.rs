@@ -11,7 +11,7 @@ use super::plan::StepPlan;
 use super::step_hooks::StepQuestion;
 use super::timers::{Purpose, Timers};
 use super::tools::Batch;
-use crate::model::{Content, ModelRef, Origin, Usage};
+use crate::model::{CallId, Content, ModelRef, Origin, Usage};
 use crate::time::Millis;
 
 /// The active run of a session.
@@ -123,6 +123,10 @@ impl Run {
         now: Millis,
         input: Input,
     ) -> Result<(), InputError> {
+        if self.waits_within(&input) {
+            let (batch, mut context) = self.tools(conversation, now)?;
+            return batch.hand_down(&mut context, input);
+        }
         match input {
             Input::ModelEvents { call, events } => self.model_events(conversation, now, call, events),
             Input::ModelEnded { call, outcome } => self.model_ended(conversation, now, call, outcome),
@@ -181,6 +185,44 @@ impl Run {
         self.context(conversation, now).emit(EventKind::CheckpointSaved { seq });
     }
 
+    /// Whether the run, or one of a sub-agent, waits for this answer of the host.
+    pub(super) fn awaits(&self, input: &Input) -> bool {
+        let has_call = |call_id: &CallId| match &self.phase {
+            Phase::Tools { batch, .. } => batch.calls.iter().any(|call| call.call.call_id == *call_id),
+            _ => false,
+        };
+        let own = match input {
+            Input::ModelEvents { call: id, .. } | Input::ModelEnded { call: id, .. } => {
+                matches!(&self.phase, Phase::Calling(call) if call.id == *id)
+            }
+            Input::Timer { timer } => self.timers.set.iter().any(|set| set.id == *timer),
+            Input::InputValidated { call_id, .. }
+            | Input::ToolProgress { call_id, .. }
+            | Input::ToolEnded { call_id, .. }
+            | Input::Approval { call_id, .. } => has_call(call_id),
+            Input::HookReplied { hook: id, .. } => match &self.phase {
+                Phase::Preparing { hook, .. } => hook == id,
+                Phase::Tools { batch, .. } => batch.is_asking(*id),
+                _ => false,
+            },
+            _ => false,
+        };
+        own || self.waits_within(input)
+    }
+
+    fn waits_within(&self, input: &Input) -> bool {
+        matches!(&self.phase, Phase::Tools { batch, .. } if batch.waits_within(input))
+    }
+
+    /// Tokens of the run so far, those of the attempt in flight and of sub-agents at work included.
+    pub(super) fn usage_so_far(&self) -> Usage {
+        self.usage.plus(match &self.phase {
+            Phase::Calling(call) => call.answer.usage(),
+            Phase::Tools { batch, .. } => batch.spent_within(),
+            _ => Usage::default(),
+        })
+    }
+
     /// Whether the run waits for approvals and client-side tools only.
     pub(super) fn is_suspended(&self) -> bool {
         matches!(self.phase, Phase::Tools { suspension: Suspension::Announced, .. })
@@ -198,8 +240,9 @@ impl Run {
     /// What the parts of the run need to act.
     pub(super) fn context<'run>(&'run mut self, conversation: &'run mut Conversation, now: Millis) -> Context<'run> {
         let step = self.steps.saturating_sub(1);
+        let tokens_left = self.tokens_left(conversation);
         let active_tools = self.active_tools.as_deref();
-        Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation }
+        Context { now, run_id: &self.id, step, active_tools, tokens_left, timers: &mut self.timers, conversation }
     }
 
     /// The batch that is worked on, and what it needs to act.
@@ -208,10 +251,12 @@ impl Run {
         conversation: &'run mut Conversation,
         now: Millis,
     ) -> Result<(&'run mut Batch, Context<'run>), InputError> {
-        let Phase::Tools { batch, .. } = &mut self.phase else { return Err(InputError::Unexpected) };
         let step = self.steps.saturating_sub(1);
+        let tokens_left = self.tokens_left(conversation);
+        let Phase::Tools { batch, .. } = &mut self.phase else { return Err(InputError::Unexpected) };
         let active_tools = self.active_tools.as_deref();
-        Ok((batch, Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation }))
+        let timers = &mut self.timers;
+        Ok((batch, Context { now, run_id: &self.id, step, active_tools, tokens_left, timers, conversation }))
     }
 
     fn hook_replied(
@@ -231,11 +276,16 @@ impl Run {
 
     fn advance_tools(&mut self, conversation: &mut Conversation, now: Millis) {
         let step = self.steps.saturating_sub(1);
+        let tokens_left = self.tokens_left(conversation);
         let active_tools = self.active_tools.as_deref();
         let Phase::Tools { batch, suspension } = &mut self.phase else { return };
-        let mut context = Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation };
+        let timers = &mut self.timers;
+        let mut context = Context { now, run_id: &self.id, step, active_tools, tokens_left, timers, conversation };
         batch.advance(&mut context);
         if let Some((results, all_terminate)) = batch.results() {
+            let spent = batch.spent_within();
+            self.step_usage = self.step_usage.plus(spent);
+            self.usage = self.usage.plus(spent);
             self.finish_batch(conversation, now, results, all_terminate.then_some(EndReason::Terminated));
         } else if batch.is_suspended() {
             if *suspension == Suspension::None {

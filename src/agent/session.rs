@@ -10,7 +10,8 @@ use super::event::Event;
 use super::input::{Input, InputError, MAX_QUEUED};
 use super::run::Run;
 use super::{restore, snapshot};
-use crate::model::{Body, Content, Message, MessageId};
+use crate::json::Object;
+use crate::model::{Body, Content, Message, MessageId, Usage};
 use crate::time::Millis;
 
 /// A conversation with an agent.
@@ -56,7 +57,7 @@ use crate::time::Millis;
 /// ```
 #[derive(Debug)]
 pub struct Session {
-    conversation: Conversation,
+    pub(super) conversation: Conversation,
     run: Option<Run>,
 }
 
@@ -87,13 +88,33 @@ impl Session {
     ///
     /// When the text is not a snapshot, is damaged, or was written by a newer version.
     pub fn restore(snapshot: &str, agent: Arc<Agent>, now: Millis) -> Result<Self, RestoreError> {
-        let (conversation, run) = restore::read(snapshot, agent)?;
+        let object = Object::parse(snapshot).map_err(|error| RestoreError::Malformed(error.to_string()))?;
+        let (conversation, run) = restore::read(&object, agent)?;
         let mut session = Self { conversation, run };
-        if let Some(run) = &mut session.run {
-            run.reopen(&mut session.conversation, now);
-        }
-        session.advance(now);
+        session.reopen(now);
         Ok(session)
+    }
+
+    /// The session of a sub-agent, for a call in a run of another session.
+    pub(super) fn nested(agent: Arc<Agent>, seed: u64) -> Self {
+        let mut conversation = Conversation::new(agent, seed);
+        conversation.is_nested = true;
+        Self { conversation, run: None }
+    }
+
+    /// The session of a sub-agent as it was saved. It is [reopened](Self::reopen) with the session around it.
+    pub(super) fn read_nested(saved: &Object<'_>, agent: Arc<Agent>) -> Result<Self, RestoreError> {
+        let (mut conversation, run) = restore::read(saved, agent)?;
+        conversation.is_nested = true;
+        Ok(Self { conversation, run })
+    }
+
+    /// Hands out again what was open when the session was saved.
+    pub(super) fn reopen(&mut self, now: Millis) {
+        if let Some(run) = &mut self.run {
+            run.reopen(&mut self.conversation, now);
+        }
+        self.advance(now);
     }
 
     /// Takes an input. Never blocks, never panics.
@@ -124,7 +145,7 @@ impl Session {
                     conversation.tools.replace(tools);
                 }
             }
-            Input::CheckpointSaved { seq } => self.saved(now, seq)?,
+            Input::CheckpointSaved { seq } => self.checkpoint_saved(now, seq)?,
             Input::CheckpointFailed { seq, error } => {
                 if seq > conversation.checkpoints.asked {
                     return Err(InputError::Unexpected);
@@ -220,6 +241,21 @@ impl Session {
         self.conversation.follow_ups.iter().map(Vec::as_slice)
     }
 
+    /// Whether the active run, or one of a sub-agent, waits for this answer of the host.
+    pub(super) fn awaits(&self, input: &Input) -> bool {
+        self.run.as_ref().is_some_and(|run| run.awaits(input))
+    }
+
+    /// Tokens of the active run so far.
+    pub(super) fn usage(&self) -> Usage {
+        self.run.as_ref().map(Run::usage_so_far).unwrap_or_default()
+    }
+
+    /// Writes the session as part of the snapshot of another one.
+    pub(super) fn saved(&self) -> snapshot::Snapshot<'_> {
+        snapshot::Snapshot { conversation: &self.conversation, run: self.run.as_ref() }
+    }
+
     fn prompt(&mut self, now: Millis, content: Vec<Content>) -> Result<(), InputError> {
         if self.run.is_some() {
             return Err(InputError::Busy);
@@ -229,7 +265,7 @@ impl Session {
         Ok(())
     }
 
-    fn saved(&mut self, now: Millis, seq: u64) -> Result<(), InputError> {
+    fn checkpoint_saved(&mut self, now: Millis, seq: u64) -> Result<(), InputError> {
         let checkpoints = &mut self.conversation.checkpoints;
         if seq > checkpoints.asked {
             return Err(InputError::Unexpected);
@@ -245,7 +281,8 @@ impl Session {
         Ok(())
     }
 
-    fn advance(&mut self, now: Millis) {
+    /// Goes on as far as it can without an answer from outside.
+    pub(super) fn advance(&mut self, now: Millis) {
         let Some(run) = &mut self.run else { return };
         run.advance(&mut self.conversation, now);
         if run.is_out_of_time(now) {

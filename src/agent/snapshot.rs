@@ -24,9 +24,10 @@ pub(super) fn write(conversation: &Conversation, run: Option<&Run>) -> String {
     serde_json::to_string(&Snapshot { conversation, run }).unwrap_or_default()
 }
 
-struct Snapshot<'session> {
-    conversation: &'session Conversation,
-    run: Option<&'session Run>,
+/// A session, to be written.
+pub(super) struct Snapshot<'session> {
+    pub(super) conversation: &'session Conversation,
+    pub(super) run: Option<&'session Run>,
 }
 
 impl Serialize for Snapshot<'_> {
@@ -166,6 +167,9 @@ impl Serialize for Call {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("callId", &self.call.call_id)?;
+        if self.spent != Usage::default() {
+            map.serialize_entry("spent", &self.spent)?;
+        }
         match &self.stage {
             Stage::Waiting => map.serialize_entry("stage", "waiting")?,
             Stage::Validating { input, then } => {
@@ -190,6 +194,13 @@ impl Serialize for Call {
             Stage::Recording { input, .. } | Stage::Running { input } => {
                 map.serialize_entry("stage", "started")?;
                 map.serialize_entry("input", input)?;
+            }
+            Stage::Delegated { input } => {
+                map.serialize_entry("stage", "delegated")?;
+                map.serialize_entry("input", input)?;
+                if let Some(session) = &self.session {
+                    map.serialize_entry("session", &session.saved())?;
+                }
             }
             Stage::AskingAfter { hook, input, output } => {
                 map.serialize_entry("stage", "asking-after")?;

@@ -66,12 +66,14 @@ impl Run {
         events: Vec<ModelEvent>,
     ) -> Result<(), InputError> {
         let step = self.steps.saturating_sub(1);
+        let tokens_left = self.tokens_left(conversation);
         let Phase::Calling(call) = &mut self.phase else { return Err(InputError::Unexpected) };
         if call.id != id {
             return Err(InputError::Unexpected);
         }
         let active_tools = self.active_tools.as_deref();
-        let mut context = Context { now, run_id: &self.id, step, active_tools, timers: &mut self.timers, conversation };
+        let timers = &mut self.timers;
+        let mut context = Context { now, run_id: &self.id, step, active_tools, tokens_left, timers, conversation };
         let idle_timeout = context.conversation.agent.policy.idle_timeout;
         if context
             .timers

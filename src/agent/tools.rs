@@ -3,11 +3,11 @@
 use super::call::{Call, Stage};
 use super::context::Context;
 use super::effect::HookId;
-use super::input::InputError;
-use crate::model::{CallId, ToolCall, ToolResult};
+use super::input::{Input, InputError};
+use crate::model::{CallId, ToolCall, ToolResult, Usage};
 
 /// The calls of one answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Batch {
     pub(super) calls: Vec<Call>,
 }
@@ -29,6 +29,10 @@ impl Batch {
 
     /// Brings every call as far as it can come without an answer from outside.
     pub(super) fn advance(&mut self, context: &mut Context<'_>) {
+        self.count_the_spent(context);
+        for call in &mut self.calls {
+            call.advance_within(context);
+        }
         for call in &mut self.calls {
             if matches!(call.stage, Stage::Waiting) {
                 call.prepare(context);
@@ -41,6 +45,30 @@ impl Batch {
             call.started_is_saved(context);
         }
         self.start_what_may(context);
+    }
+
+    /// Gives the input to the session that waits for it, if one of a call does.
+    pub(super) fn hand_down(&mut self, context: &mut Context<'_>, input: Input) -> Result<(), InputError> {
+        self.count_the_spent(context);
+        let call = self.calls.iter_mut().find(|call| call.waits_within(&input)).ok_or(InputError::Unexpected)?;
+        call.hand_down(context, input)
+    }
+
+    /// Whether the session of a call waits for this input.
+    pub(super) fn waits_within(&self, input: &Input) -> bool {
+        self.calls.iter().any(|call| call.waits_within(input))
+    }
+
+    /// Tokens that the sub-agents of the calls have taken so far.
+    pub(super) fn spent_within(&self) -> Usage {
+        self.calls.iter().fold(Usage::default(), |sum, call| sum.plus(call.spent_within()))
+    }
+
+    /// Takes from what is left what sub-agents have taken.
+    fn count_the_spent(&self, context: &mut Context<'_>) {
+        if let Some(left) = &mut context.tokens_left {
+            *left = left.saturating_sub(self.spent_within().total());
+        }
     }
 
     /// The call with this id.
@@ -58,11 +86,12 @@ impl Batch {
     ///
     /// `Unexpected` when there is none.
     pub(super) fn asked(&mut self, id: HookId) -> Result<&mut Call, InputError> {
-        let is_asked = |call: &&mut Call| match &call.stage {
-            Stage::AskingBefore { hook, .. } | Stage::AskingAfter { hook, .. } => *hook == id,
-            _ => false,
-        };
-        self.calls.iter_mut().find(is_asked).ok_or(InputError::Unexpected)
+        self.calls.iter_mut().find(|call| call.is_asked(id)).ok_or(InputError::Unexpected)
+    }
+
+    /// Whether a hook is asked by this id.
+    pub(super) fn is_asking(&self, id: HookId) -> bool {
+        self.calls.iter().any(|call| call.is_asked(id))
     }
 
     /// Stops everything and gives each call that has none an error for its result.
@@ -114,7 +143,7 @@ impl Batch {
                 }
             }
             if is_sequential {
-                if call.is_at_work() || matches!(call.stage, Stage::Running { .. }) {
+                if call.is_at_work() || matches!(call.stage, Stage::Running { .. } | Stage::Delegated { .. }) {
                     return;
                 }
                 one_has_run |= matches!(call.stage, Stage::Done { was_run: true, .. });

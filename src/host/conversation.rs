@@ -13,12 +13,12 @@ use crate::model::{Message, MessageId};
 /// A conversation with an agent. At most one run works on it at a time.
 pub struct Conversation<H> {
     host: H,
-    parts: Arc<Parts>,
+    parts: Arc<Parts<H>>,
     driver: Arc<Driver>,
 }
 
 impl<H: Host> Conversation<H> {
-    pub(super) fn new(host: H, parts: Arc<Parts>, session: Session) -> Self {
+    pub(super) fn new(host: H, parts: Arc<Parts<H>>, session: Session) -> Self {
         let driver = Arc::new(Driver::new(&host, session));
         Self { host, parts, driver }
     }

@@ -359,7 +359,9 @@ impl State {
     }
 
     fn cancel_model(&mut self, call: ModelCallId, aftermath: &mut Aftermath) {
-        self.effects.retain(|effect| !matches!(effect, Effect::CallModel { call: waiting, .. } if *waiting == call));
+        self.effects.retain(
+            |effect| !matches!(effect.innermost(), Effect::CallModel { call: waiting, .. } if *waiting == call),
+        );
         let key = TaskKey::Model(call);
         for entry in self.tasks.extract_if(|entry| entry.key == key) {
             aftermath.cancelled.push(entry.cancel.clone());
@@ -369,8 +371,9 @@ impl State {
 
     /// A tool keeps running after its token fired, since what it does to stop in good order is its own business.
     fn cancel_tool(&mut self, call_id: &CallId, aftermath: &mut Aftermath) {
-        self.effects
-            .retain(|effect| !matches!(effect, Effect::CallTool { call_id: waiting, .. } if waiting == call_id));
+        self.effects.retain(
+            |effect| !matches!(effect.innermost(), Effect::CallTool { call_id: waiting, .. } if waiting == call_id),
+        );
         let key = TaskKey::Tool(call_id.clone());
         let running = self.tasks.values().filter(|entry| entry.key == key);
         aftermath.cancelled.extend(running.map(|entry| entry.cancel.clone()));

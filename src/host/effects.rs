@@ -10,13 +10,13 @@ use super::checkpoints::Saver;
 use super::driver::{Driver, TaskKey};
 use super::port::Port;
 use super::runner::Parts;
-use super::{ApprovalRequest, CancelToken, Host, Tool, ToolContext, model_call};
+use super::{ApprovalRequest, Approver, CancelToken, Hooks, Host, Tool, ToolContext, model_call};
 use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ToolDefinition, ToolOutput};
 use crate::json::RawJson;
 use crate::model::{Access, CallId};
 
 /// Starts one effect as a task of the driver.
-pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts>, driver: &Arc<Driver>, effect: Effect) {
+pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Driver>, effect: Effect) {
     let cancel = CancelToken::new();
     let port = Port::new(driver);
     match effect {
@@ -47,14 +47,14 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts>, driver: &Arc<Driver>,
             }
         }
         Effect::AskHook { hook, question } => {
-            let task = ask_hook(parts.clone(), hook, question, cancel.clone(), port);
+            let task = ask_hook(parts.hooks.clone(), hook, question, cancel.clone(), port);
             driver.start(TaskKey::Hook(hook), cancel, Box::pin(task));
         }
         Effect::AskApproval { call_id, tool, input } => {
             // Without an approver a person answers through the run's controls.
-            if parts.approver.is_some() {
+            if let Some(approver) = parts.approver.clone() {
                 let request = ApprovalRequest { call_id: call_id.clone(), tool, input };
-                let task = ask_approval(parts.clone(), request, cancel.clone(), port);
+                let task = ask_approval(approver, request, cancel.clone(), port);
                 driver.start(TaskKey::Approval(call_id), cancel, Box::pin(task));
             }
         }
@@ -62,6 +62,16 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts>, driver: &Arc<Driver>,
             // In the background: the last checkpoint of an aborted run is saved after the run is over.
             if let Some(saver) = Saver::claim(driver) {
                 host.spawn(saver.save_all(parts.store.clone()));
+            }
+        }
+        Effect::OfSubAgent { tool, effect } => {
+            let asks_outside = matches!(*effect, Effect::AskApproval { .. });
+            match parts.agents.get(&tool.name) {
+                // One without an approver of its own asks that of the agent that called it.
+                Some(own) if !asks_outside || own.parts.approver.is_some() => {
+                    start(&own.host, &own.parts, driver, *effect);
+                }
+                _ => start(host, parts, driver, *effect),
             }
         }
         // The driver performs these itself, at once.
@@ -103,8 +113,14 @@ async fn validate(function: Option<Arc<dyn Tool>>, call_id: CallId, input: RawJs
     port.finish(Input::InputValidated { call_id, outcome });
 }
 
-async fn ask_hook(parts: Arc<Parts>, hook: HookId, question: HookQuestion, cancel: CancelToken, port: Port) {
-    let reply = match &parts.hooks {
+async fn ask_hook(
+    hooks: Option<Arc<dyn Hooks>>,
+    hook: HookId,
+    question: HookQuestion,
+    cancel: CancelToken,
+    port: Port,
+) {
+    let reply = match hooks {
         Some(hooks) => match no_panic(async { hooks.answer(question, cancel).await }).await {
             Ok(reply) => reply,
             Err(panic) => Err(panic),
@@ -114,8 +130,7 @@ async fn ask_hook(parts: Arc<Parts>, hook: HookId, question: HookQuestion, cance
     port.finish(Input::HookReplied { hook, reply });
 }
 
-async fn ask_approval(parts: Arc<Parts>, request: ApprovalRequest, cancel: CancelToken, port: Port) {
-    let Some(approver) = &parts.approver else { return };
+async fn ask_approval(approver: Arc<dyn Approver>, request: ApprovalRequest, cancel: CancelToken, port: Port) {
     let call_id = request.call_id.clone();
     let decision = match no_panic(async { approver.decide(request, cancel).await }).await {
         Ok(decision) => decision,

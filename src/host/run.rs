@@ -24,7 +24,7 @@ use crate::time::Millis;
 /// for the next prompt.
 pub struct Run<H: Host> {
     host: H,
-    parts: Arc<Parts>,
+    parts: Arc<Parts<H>>,
     driver: Arc<Driver>,
     number: u64,
     /// When the sleep ends, which may be before the next timer: timers that move away do not cost a new sleep.
@@ -45,7 +45,7 @@ pub struct Answer {
 }
 
 impl<H: Host> Run<H> {
-    pub(super) fn new(host: H, parts: Arc<Parts>, driver: Arc<Driver>, number: u64) -> Self {
+    pub(super) fn new(host: H, parts: Arc<Parts<H>>, driver: Arc<Driver>, number: u64) -> Self {
         Self { host, parts, driver, number, sleep: None, slept_until: None, over: false }
     }
 

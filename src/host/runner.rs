@@ -22,7 +22,7 @@ use crate::ordered_map::OrderedMap;
 pub struct Runner<H> {
     host: H,
     agent: Arc<Agent>,
-    parts: Arc<Parts>,
+    parts: Arc<Parts<H>>,
 }
 
 impl<H: Host> Runner<H> {
@@ -68,6 +68,20 @@ impl<H: Host> Runner<H> {
             functions.insert(definition.name.clone(), tool);
             definitions.push(Arc::new(definition));
         }
+        self
+    }
+
+    /// Adds a tool that is an agent: each call is worked on by a conversation of that agent, with its model, its tools, its
+    /// keys and its hooks. What it shows comes as `sub-agent-event`; its tokens count in the budget of the run; its
+    /// approvals are asked of its own approver, else of this agent's, else they suspend the run. It is saved and restored with the conversation.
+    #[must_use]
+    pub fn sub_agent(mut self, name: impl Into<String>, description: impl Into<String>, agent: Self) -> Self {
+        let definition = ToolDefinition::sub_agent(name, description, agent.agent.clone());
+        let definitions = &mut Arc::make_mut(&mut self.agent).tools;
+        definitions.retain(|earlier| earlier.name != definition.name);
+        let own = AgentParts { host: agent.host, parts: agent.parts };
+        Arc::make_mut(&mut self.parts).agents.insert(definition.name.clone(), own);
+        definitions.push(Arc::new(definition));
         self
     }
 
@@ -181,13 +195,35 @@ impl<H> fmt::Debug for Runner<H> {
     }
 }
 
+/// The platform and the functions of a sub-agent.
+#[derive(Clone)]
+pub(super) struct AgentParts<H> {
+    pub(super) host: H,
+    pub(super) parts: Arc<Parts<H>>,
+}
+
 /// The functions of an agent.
-#[derive(Clone, Default)]
-pub(super) struct Parts {
+#[derive(Clone)]
+pub(super) struct Parts<H> {
+    pub(super) agents: OrderedMap<String, AgentParts<H>>,
     pub(super) credentials: Option<Arc<dyn CredentialSource>>,
     pub(super) tools: OrderedMap<String, Arc<dyn Tool>>,
     pub(super) models: OrderedMap<String, Arc<dyn FunctionModel>>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) store: Option<Arc<dyn Store>>,
+}
+
+impl<H> Default for Parts<H> {
+    fn default() -> Self {
+        Self {
+            agents: OrderedMap::new(),
+            credentials: None,
+            tools: OrderedMap::new(),
+            models: OrderedMap::new(),
+            hooks: None,
+            approver: None,
+            store: None,
+        }
+    }
 }

@@ -347,6 +347,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Tokens read and written together.
+    pub fn total(&self) -> u64 {
+        self.input.unwrap_or(0).saturating_add(self.output.unwrap_or(0))
+    }
+
     /// The sum of two counts; a count that neither side has stays unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

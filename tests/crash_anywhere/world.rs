@@ -9,7 +9,7 @@ use crablet::agent::{
 use crablet::model::{Body, Content};
 use crablet::{Error, ErrorKind, Millis};
 
-use crate::harness::{content_in_short, in_short, text};
+use crate::harness::{content_in_short, in_short, innermost, text};
 use crate::script::{Dice, Script};
 
 /// When a checkpoint is safe and when the host says so.
@@ -234,7 +234,8 @@ impl<'script> World<'script> {
             Effect::SetTimer { .. }
             | Effect::ClearTimer { .. }
             | Effect::CancelModel { .. }
-            | Effect::CancelTool { .. } => {}
+            | Effect::CancelTool { .. }
+            | Effect::OfSubAgent { .. } => {}
         }
         Ok(())
     }
@@ -295,6 +296,7 @@ impl Process {
     fn drain(&mut self, events: &mut Vec<Event>) {
         let mut calls_model = false;
         while let Some(effect) = self.session.poll_effect() {
+            let effect = innermost(effect);
             match &effect {
                 Effect::SetTimer { timer, at } => {
                     self.timers.retain(|(id, _)| id != timer);

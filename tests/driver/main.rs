@@ -11,6 +11,7 @@ mod models;
 mod properties;
 mod restoring;
 mod storing;
+mod sub_agents;
 mod tools;
 
 use crablet::agent::{Agent, Event, ToolDefinition};

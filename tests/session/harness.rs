@@ -214,6 +214,7 @@ impl Harness {
 
     fn drain(&mut self) {
         while let Some(effect) = self.session.poll_effect() {
+            let effect = innermost(effect);
             match &effect {
                 Effect::SetTimer { timer, at } => {
                     self.timers.retain(|(id, _)| id != timer);
@@ -227,6 +228,14 @@ impl Harness {
         while let Some(event) = self.session.poll_event() {
             self.events.push(event);
         }
+    }
+}
+
+/// The effect without the sub-agents that it is for: the test performs for all of them.
+pub(crate) fn innermost(effect: Effect) -> Effect {
+    match effect {
+        Effect::OfSubAgent { effect, .. } => innermost(*effect),
+        effect => effect,
     }
 }
 

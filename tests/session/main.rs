@@ -14,4 +14,5 @@ mod rebuild;
 mod snapshot;
 mod step_hooks;
 mod store;
+mod sub_agents;
 mod tools;
