@@ -1,6 +1,5 @@
 //! What all HTTP wires share of decoding: telling streams, documents and errors apart, and ending every answer once.
 
-use std::fmt;
 use std::mem;
 
 use super::Decoder;
@@ -12,7 +11,7 @@ use crate::json::Object;
 use crate::sse::{MAX_EVENT_BYTES, SseParser};
 
 /// What one wire makes of the payloads of an answer.
-pub(super) trait Protocol: fmt::Debug + Send {
+pub(super) trait Protocol: Send {
     /// Reads a payload that is a delta and nothing else, without walking it. `false`, and nothing done, for all others.
     fn scan(&mut self, _payload: &str, _events: &mut Vec<ModelEvent>) -> bool {
         false
@@ -35,10 +34,10 @@ pub(super) trait Protocol: fmt::Debug + Send {
 ///
 /// What an answer is, its bytes decide and not its content type, which many servers get wrong: a document begins with a
 /// brace or a bracket, and no event stream does.
-#[derive(Debug)]
 pub(super) struct AnswerDecoder {
     head: ResponseHead,
-    /// Boxed, so that this decoder is compiled once and not for every wire.
+    /// Boxed, so that this decoder is compiled once and not for every wire. Not `Debug`, since what a `dyn` type can do is linked
+    /// even when nobody asks for it.
     protocol: Box<dyn Protocol>,
     state: State,
     /// The beginning of the answer, to show what came instead of a stream.
@@ -46,7 +45,6 @@ pub(super) struct AnswerDecoder {
     saw_payload: bool,
 }
 
-#[derive(Debug)]
 enum State {
     /// Nothing came yet but white space.
     Undecided,

@@ -38,8 +38,6 @@ mod transcript;
 #[cfg(feature = "vertex")]
 pub mod vertex;
 
-use std::fmt;
-
 pub use assembler::{Answer, Assembler};
 pub use encoded::{EncodedCache, MAX_CACHE_BYTES};
 pub use event::ModelEvent;
@@ -103,7 +101,7 @@ pub fn wire_named(name: &str) -> Option<&'static dyn Wire> {
 }
 
 /// Turns the bytes of one answer into events. How the bytes are cut into chunks makes no difference.
-pub trait Decoder: fmt::Debug + Send {
+pub trait Decoder: Send {
     /// Takes the next bytes. Never panics; after the last event nothing more comes out.
     fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>);
 

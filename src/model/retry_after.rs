@@ -11,8 +11,8 @@ pub(super) fn retry_after(head: &ResponseHead, body: Option<&Object<'_>>, messag
 }
 
 fn from_header(head: &ResponseHead) -> Option<u64> {
-    if let Some(milliseconds) = head.header("retry-after-ms").and_then(|value| value.trim().parse::<f64>().ok()) {
-        return Some(milliseconds.max(0.0) as u64);
+    if let Some(milliseconds) = head.header("retry-after-ms").and_then(|value| decimal(value.trim())) {
+        return Some(milliseconds as u64);
     }
     let now = head.header("date").and_then(unix_seconds);
     if let Some(value) = head.header("retry-after") {
@@ -53,13 +53,13 @@ fn from_message(message: &str) -> Option<u64> {
 /// A duration such as `20`, `7.66s`, `6m0s`, `1h2m` or `350ms`, in milliseconds. A bare number is seconds.
 fn duration(text: &str) -> Option<u64> {
     let mut rest = text.trim();
-    if let Ok(seconds) = rest.parse::<f64>() {
-        return (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1000.0) as u64);
+    if let Some(seconds) = decimal(rest) {
+        return Some((seconds * 1000.0) as u64);
     }
     let mut total = 0.0;
     while !rest.is_empty() {
         let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
-        let number: f64 = rest.get(..digits)?.parse().ok()?;
+        let number = decimal(rest.get(..digits)?)?;
         let behind = rest.get(digits..)?;
         let unit_end = behind.find(|character: char| character.is_ascii_digit()).unwrap_or(behind.len());
         total += number
@@ -73,6 +73,19 @@ fn duration(text: &str) -> Option<u64> {
         rest = behind.get(unit_end..)?;
     }
     (total > 0.0 || text.contains('0')).then_some(total as u64)
+}
+
+/// A number such as `20` or `7.66`. The standard library's reader of floats would bring ten kilobytes of tables into the
+/// module for headers that have at most a fraction.
+fn decimal(text: &str) -> Option<f64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let append = |number: f64, digit: char| Some(number * 10.0 + f64::from(digit.to_digit(10)?));
+    let digits = whole.chars().chain(fraction.chars()).try_fold(0.0, append)?;
+    let number = digits / fraction.chars().fold(1.0, |scale, _| scale * 10.0);
+    number.is_finite().then_some(number)
 }
 
 /// The moment of an HTTP date (`Sun, 06 Nov 1994 08:49:37 GMT`) or of RFC 3339 in UTC (`1994-11-06T08:49:37Z`).

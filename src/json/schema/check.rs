@@ -268,27 +268,37 @@ impl<'schema> Checker<'schema> {
         }
     }
 
-    fn check_number(&mut self, node: &Node, number: &Number, path: &Path<'_>) {
-        let Some(number) = number.as_f64() else { return };
+    fn check_number(&mut self, node: &Node, written: &Number, path: &Path<'_>) {
+        let Some(number) = written.as_f64() else { return };
         if let Some(limit) = node.minimum.filter(|limit| number < *limit) {
-            self.problem(path, &format!("must be at least {limit}, but is {number}"));
+            self.out_of_bounds(path, "at least", limit, written);
         }
         if let Some(limit) = node.maximum.filter(|limit| number > *limit) {
-            self.problem(path, &format!("must be at most {limit}, but is {number}"));
+            self.out_of_bounds(path, "at most", limit, written);
         }
         if let Some(limit) = node.exclusive_minimum.filter(|limit| number <= *limit) {
-            self.problem(path, &format!("must be greater than {limit}, but is {number}"));
+            self.out_of_bounds(path, "greater than", limit, written);
         }
         if let Some(limit) = node.exclusive_maximum.filter(|limit| number >= *limit) {
-            self.problem(path, &format!("must be less than {limit}, but is {number}"));
+            self.out_of_bounds(path, "less than", limit, written);
         }
         if let Some(step) = node.multiple_of {
             let quotient = number / step;
             // Steps such as 0.1 have no exact binary form.
             if (quotient - quotient.round()).abs() > f64::EPSILON * quotient.abs().max(1.0) {
-                self.problem(path, &format!("must be a multiple of {step}, but is {number}"));
+                self.out_of_bounds(path, "a multiple of", step, written);
             }
         }
+    }
+
+    /// Numbers are written as JSON writes them: the standard library's own way would add its tables to the module.
+    fn out_of_bounds(&mut self, path: &Path<'_>, relation: &str, limit: f64, number: &Number) {
+        let limit = match limit as i64 {
+            whole if whole as f64 == limit => Some(whole.into()),
+            _ => Number::from_f64(limit),
+        };
+        let limit = limit.unwrap_or_else(|| 0.into());
+        self.problem(path, &format!("must be {relation} {limit}, but is {number}"));
     }
 
     fn problem(&mut self, path: &Path<'_>, text: &str) {
