@@ -29,6 +29,8 @@ mod names;
 pub mod openai_chat;
 #[cfg(feature = "openai-responses")]
 pub mod openai_responses;
+#[cfg(feature = "wires")]
+mod output;
 mod request;
 #[cfg(feature = "wires")]
 mod retry_after;
@@ -47,7 +49,7 @@ pub use message::{
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
 };
 pub use message_json::MessageError;
-pub use request::{Access, Effort, Model, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
+pub use request::{Access, Effort, Model, ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 
 use crate::error::Error;
 use crate::time::Millis;

@@ -135,8 +135,29 @@ pub struct RequestOptions {
     pub seed: Option<u64>,
     /// How much to reason.
     pub reasoning: Option<Reasoning>,
+    /// The object that the answer shall be: each wire asks for it in the best way that its provider has.
+    pub output: Option<Arc<OutputSchema>>,
     /// Members merged into the body, for what crablet has no name for. They win over everything else.
     pub extra_body: Option<RawJson>,
+}
+
+/// The object that an answer shall be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputSchema {
+    /// What the object is, such as `weather_report`; the model reads it. Letters, digits, `_` and `-`, at most 64; other
+    /// names are changed to fit.
+    pub name: String,
+    /// More about it, for the model.
+    pub description: Option<String>,
+    /// Its JSON Schema, whose root is an object: no provider takes another root.
+    pub schema: RawJson,
+}
+
+impl OutputSchema {
+    /// An object with this schema.
+    pub fn new(name: impl Into<String>, schema: RawJson) -> Self {
+        Self { name: name.into(), description: None, schema }
+    }
 }
 
 /// Whether and what the model must call.

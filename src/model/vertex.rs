@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire, gemini};
+use super::{Decoder, Wire, gemini, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -37,6 +37,7 @@ impl Wire for Vertex {
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
         let path = format!("/publishers/google/models/{}:streamGenerateContent?alt=sse", request.model.id);
+        let request = &*output::prepared(request, gemini::output_style(request));
         Ok(gemini::body(request, cache)?.into_request(request, "", &path))
     }
 

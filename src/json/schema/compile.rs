@@ -225,7 +225,7 @@ fn child(pointer: &str, name: &str) -> String {
 }
 
 /// A pointer in a URI fragment is percent-encoded.
-fn percent_decoded(text: &str) -> String {
+pub(super) fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {

@@ -9,6 +9,11 @@
 
 mod check;
 mod compile;
+#[cfg(feature = "wires")]
+mod dialect;
+
+#[cfg(feature = "wires")]
+pub use dialect::Dialect;
 
 use serde_json::Value;
 

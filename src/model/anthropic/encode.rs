@@ -6,10 +6,12 @@ use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
+use super::super::output::{OutputStyle, claude_version, is_claude_held_to_schemas};
 use super::super::request::{Effort, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
-use crate::json::Object;
+use crate::json::schema::Dialect;
+use crate::json::{Object, RawJson};
 
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
     let model = request.model.reference();
@@ -34,7 +36,8 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     if !options.stop.is_empty() {
         body.set("stop_sequences", &options.stop)?;
     }
-    set_reasoning(&mut body, &request.model.id, options.reasoning)?;
+    let effort = set_reasoning(&mut body, &request.model.id, options.reasoning)?;
+    set_output_config(&mut body, effort, options)?;
     body.set("stream", &true)?;
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
@@ -60,17 +63,46 @@ fn max_tokens(model: &str, options: &RequestOptions) -> u64 {
 
 /// Models from 4.6 on choose themselves how much to reason and take an effort; older ones take a number of tokens.
 fn is_adaptive(model: &str) -> bool {
-    let mut numbers = model.split('-').filter_map(|word| word.parse::<u32>().ok());
-    let (Some(major), minor) = (numbers.next(), numbers.next()) else { return false };
-    // A second number that long is a date.
-    let minor = minor.filter(|minor| *minor < 100).unwrap_or(0);
-    major >= 5 || (major == 4 && minor >= 6)
+    claude_version(model).is_some_and(|version| version >= (4, 6))
 }
 
-fn set_reasoning(body: &mut RequestBody, model: &str, reasoning: Option<Reasoning>) -> Result<(), Error> {
+/// Models that cannot be held to a schema get a tool for the answer, and so do schemas that the service has no words for.
+pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
+    let is_held = is_claude_held_to_schemas(&request.model.id);
+    if is_held && lowered_output(&request.options).is_some() {
+        OutputStyle::Schema
+    } else {
+        OutputStyle::Tool { is_demanded: true }
+    }
+}
+
+fn lowered_output(options: &RequestOptions) -> Option<RawJson> {
+    Dialect::Anthropic.lower(&options.output.as_ref()?.schema)
+}
+
+fn set_output_config(body: &mut RequestBody, effort: Option<&str>, options: &RequestOptions) -> Result<(), Error> {
+    let mut config = Vec::new();
+    if let Some(effort) = effort {
+        config.push(format!("\"effort\":\"{effort}\""));
+    }
+    if let Some(schema) = lowered_output(options) {
+        config.push(format!("\"format\":{{\"type\":\"json_schema\",\"schema\":{}}}", schema.as_str()));
+    }
+    if !config.is_empty() {
+        body.set_shared("output_config", format!("{{{}}}", config.join(",")).into());
+    }
+    Ok(())
+}
+
+/// Asks for reasoning; the effort, where it is asked for by a word.
+fn set_reasoning(
+    body: &mut RequestBody,
+    model: &str,
+    reasoning: Option<Reasoning>,
+) -> Result<Option<&'static str>, Error> {
     match reasoning {
-        None => Ok(()),
-        Some(Reasoning::Off) => body.set("thinking", &json!({"type": "disabled"})),
+        None => {}
+        Some(Reasoning::Off) => body.set("thinking", &json!({"type": "disabled"}))?,
         Some(Reasoning::Effort(effort)) if is_adaptive(model) => {
             let word = match effort {
                 Effort::Minimal | Effort::Low => "low",
@@ -78,10 +110,11 @@ fn set_reasoning(body: &mut RequestBody, model: &str, reasoning: Option<Reasonin
                 Effort::High => "high",
             };
             body.set("thinking", &json!({"type": "adaptive"}))?;
-            body.set("output_config", &json!({"effort": word}))
+            return Ok(Some(word));
         }
-        Some(reasoning) => body.set("thinking", &json!({"type": "enabled", "budget_tokens": reasoning.tokens()})),
+        Some(reasoning) => body.set("thinking", &json!({"type": "enabled", "budget_tokens": reasoning.tokens()}))?,
     }
+    Ok(None)
 }
 
 fn tool_choice(options: &RequestOptions) -> Option<Value> {

@@ -10,7 +10,7 @@ use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire};
+use super::{Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -47,6 +47,7 @@ impl Wire for Anthropic {
     }
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
+        let request = &*output::prepared(request, encode::output_style(request));
         let body = encode::body(request, cache)?;
         // Both forms of the address are in use: with the version, as in AI SDK, and without, as in Anthropic's own.
         let has_version = match &request.model.access {
@@ -66,6 +67,7 @@ impl Wire for Anthropic {
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
-        Box::new(AnswerDecoder::new(head, decode::MessageDecoder::new(&request.tools)))
+        let decoder = Box::new(AnswerDecoder::new(head, decode::MessageDecoder::new(&request.tools)));
+        output::decoder(request, encode::output_style(request), decoder)
     }
 }

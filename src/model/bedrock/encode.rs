@@ -8,9 +8,11 @@ use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
+use super::super::output::{OutputStyle, is_claude_held_to_schemas};
 use super::super::request::{ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
+use crate::json::schema::Dialect;
 use crate::json::{Object, RawJson};
 
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
@@ -34,6 +36,16 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
             None => String::new(),
         };
         body.set_shared("toolConfig", format!("{{\"tools\":{tools}{choice}}}").into());
+    }
+    if let Some(output) = &options.output
+        && let Some(schema) = Dialect::Anthropic.lower(&output.schema)
+    {
+        let mut definition = json!({"name": wire_tool_name(&output.name), "schema": schema.as_str()});
+        if let (Some(description), Some(members)) = (&output.description, definition.as_object_mut()) {
+            members.insert("description".to_owned(), description.as_str().into());
+        }
+        let format = json!({"type": "json_schema", "structure": {"jsonSchema": definition}});
+        body.set("outputConfig", &json!({"textFormat": format}))?;
     }
     if let Some(budget) = thinking(&request.model.id, options.reasoning) {
         body.set("additionalModelRequestFields", &json!({"thinking": {"type": "enabled", "budget_tokens": budget}}))?;
@@ -80,6 +92,19 @@ fn inference_config(options: &RequestOptions) -> Map<String, Value> {
         }
     }
     config
+}
+
+/// Models that cannot be held to a schema get a tool for the answer; some of them cannot be made to call it (API reference,
+/// `ToolChoice`).
+pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
+    let model = &*request.model.id;
+    let lowered = request.options.output.as_ref().and_then(|output| Dialect::Anthropic.lower(&output.schema));
+    if lowered.is_some() && is_claude_held_to_schemas(model) {
+        return OutputStyle::Schema;
+    }
+    OutputStyle::Tool {
+        is_demanded: ["anthropic.", "amazon.nova", "mistral."].iter().any(|maker| model.contains(maker)),
+    }
 }
 
 /// Only the models of Anthropic have a way to ask for reasoning here.

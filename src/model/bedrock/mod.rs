@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire};
+use super::{Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -44,6 +44,7 @@ impl Wire for Bedrock {
     }
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
+        let request = &*output::prepared(request, encode::output_style(request));
         let path = format!("/model/{}/converse-stream", sigv4::uri_encoded(&request.model.id));
         Ok(encode::body(request, cache)?.into_request(request, "", &path))
     }
@@ -56,6 +57,7 @@ impl Wire for Bedrock {
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
-        Box::new(decode::BedrockDecoder::new(head, &request.tools))
+        let decoder = Box::new(decode::BedrockDecoder::new(head, &request.tools));
+        output::decoder(request, encode::output_style(request), decoder)
     }
 }

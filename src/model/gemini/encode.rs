@@ -6,9 +6,11 @@ use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
-use super::super::request::{ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
+use super::super::output::OutputStyle;
+use super::super::request::{ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnCall, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
+use crate::json::schema::Dialect;
 use crate::json::{Object, RawJson};
 
 pub(in super::super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
@@ -29,8 +31,10 @@ pub(in super::super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -
         }
     }
     let config = generation_config(&request.model.id, options);
+    let output = options.output.as_deref().map(output_members);
+    let config = json_members(&config)?.into_iter().chain(output).collect::<Vec<_>>().join(",");
     if !config.is_empty() {
-        body.set("generationConfig", &config)?;
+        body.set_shared("generationConfig", format!("{{{config}}}").into());
     }
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
@@ -39,6 +43,31 @@ pub(in super::super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -
 /// Models of generation 2 take a number of tokens to reason with, later ones a level.
 fn takes_budget(model: &str) -> bool {
     model.contains("gemini-2") || model.contains("gemini-1")
+}
+
+/// Older models take no tools beside a demand for JSON, so there the answer is a tool's input.
+pub(in super::super) fn output_style(request: &ModelRequest) -> OutputStyle {
+    if !request.tools.is_empty() && takes_budget(&request.model.id) {
+        return OutputStyle::Tool { is_demanded: true };
+    }
+    match &request.options.output {
+        Some(output) if Dialect::Gemini.lower(&output.schema).is_none() => OutputStyle::Object,
+        _ => OutputStyle::Schema,
+    }
+}
+
+/// As text, since the model writes the members in the order of the schema.
+fn output_members(output: &OutputSchema) -> String {
+    let schema = Dialect::Gemini.lower(&output.schema);
+    let schema = schema.map(|schema| format!(",\"responseJsonSchema\":{}", schema.as_str()));
+    format!("\"responseMimeType\":\"application/json\"{}", schema.unwrap_or_default())
+}
+
+/// The members of an object without its braces, or nothing for an empty one.
+fn json_members(config: &Map<String, Value>) -> Result<Option<String>, Error> {
+    let text = body::json(config)?;
+    let members = text.trim_start_matches('{').strip_suffix('}').unwrap_or_default();
+    Ok((!members.is_empty()).then(|| members.to_owned()))
 }
 
 fn generation_config(model: &str, options: &RequestOptions) -> Map<String, Value> {

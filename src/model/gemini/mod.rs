@@ -7,13 +7,13 @@ mod partial;
 use std::sync::Arc;
 
 #[cfg(feature = "vertex")]
-pub(super) use encode::body;
+pub(super) use encode::{body, output_style};
 
 use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire};
+use super::{Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -41,6 +41,7 @@ impl Wire for Gemini {
     }
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
+        let request = &*output::prepared(request, encode::output_style(request));
         let body = encode::body(request, cache)?;
         // Both forms of the address are in use: with the version and without.
         let version = match &request.model.access {
@@ -56,7 +57,8 @@ impl Wire for Gemini {
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
-        Box::new(AnswerDecoder::new(head, decode::ContentDecoder::new(&request.tools)))
+        let decoder = Box::new(AnswerDecoder::new(head, decode::ContentDecoder::new(&request.tools)));
+        output::decoder(request, encode::output_style(request), decoder)
     }
 }
 

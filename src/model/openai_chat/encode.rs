@@ -6,7 +6,8 @@ use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::wire_tool_name;
-use super::super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
+use super::super::output::OutputStyle;
+use super::super::request::{ModelRequest, OutputSchema, Reasoning, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnCall, TurnPart, TurnResult};
 use super::details;
 use super::profile::{ReasoningReplay, ReasoningStyle, Traits};
@@ -39,6 +40,9 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
     if !options.stop.is_empty() {
         body.set("stop", &options.stop)?;
     }
+    if let Some(output) = &options.output {
+        set_output(&mut body, output, traits.output_style(request))?;
+    }
     body.set_optional(traits.seed, options.seed.as_ref())?;
     if let Some(reasoning) = options.reasoning {
         set_reasoning(&mut body, reasoning, traits)?;
@@ -52,6 +56,20 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
     }
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
+}
+
+/// The answer tool is in the request already, and so is what is told of the schema.
+fn set_output(body: &mut RequestBody, output: &OutputSchema, style: OutputStyle) -> Result<(), Error> {
+    match style {
+        OutputStyle::Schema => {
+            let members = output.members()?;
+            let format = format!("{{\"type\":\"json_schema\",\"json_schema\":{{{members}}}}}");
+            body.set_shared("response_format", format.into());
+            Ok(())
+        }
+        OutputStyle::Object => body.set("response_format", &json!({"type": "json_object"})),
+        OutputStyle::Tool { .. } | OutputStyle::Told => Ok(()),
+    }
 }
 
 fn tool_choice(choice: &ToolChoice, traits: &Traits) -> Value {

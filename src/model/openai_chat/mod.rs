@@ -15,7 +15,7 @@ use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire};
+use super::{Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -47,6 +47,7 @@ impl Wire for OpenAiChat {
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
         let traits = Profile::of_model(&request.model).traits();
+        let request = &*output::prepared(request, traits.output_style(request));
         Ok(encode::body(request, traits, cache)?.into_request(request, traits.base_url, "/chat/completions"))
     }
 
@@ -55,6 +56,8 @@ impl Wire for OpenAiChat {
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
-        Box::new(AnswerDecoder::new(head, decode::ChatDecoder::new(&request.tools)))
+        let decoder = Box::new(AnswerDecoder::new(head, decode::ChatDecoder::new(&request.tools)));
+        let style = Profile::of_model(&request.model).traits().output_style(request);
+        output::decoder(request, style, decoder)
     }
 }

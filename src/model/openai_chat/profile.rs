@@ -1,7 +1,8 @@
 //! How the servers that speak the protocol differ.
 
 use super::super::names::IdRule;
-use super::super::request::{Access, Model};
+use super::super::output::{OutputStyle, style_of_openai};
+use super::super::request::{Access, Model, ModelRequest};
 
 /// A server that speaks the Chat Completions protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +134,41 @@ pub(super) struct Traits {
     pub(super) takes_files: bool,
     pub(super) reasoning: ReasoningStyle,
     pub(super) replay: ReasoningReplay,
+    /// How an answer that shall be an object is asked for.
+    pub(super) output: Output,
+}
+
+impl Traits {
+    /// How the object that this request asks for is asked for.
+    pub(super) fn output_style(&self, request: &ModelRequest) -> OutputStyle {
+        let is_alone = request.tools.is_empty();
+        match self.output {
+            Output::OpenAi => style_of_openai(&request.model.id),
+            Output::Schema => OutputStyle::Schema,
+            Output::SchemaAlone if is_alone => OutputStyle::Schema,
+            Output::ObjectAlone if is_alone => OutputStyle::Object,
+            Output::SchemaAlone | Output::Tool => OutputStyle::Tool { is_demanded: true },
+            Output::ObjectAlone => OutputStyle::Tool { is_demanded: false },
+            Output::Told => OutputStyle::Told,
+        }
+    }
+}
+
+/// What a server has for an answer that shall be an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// `json_schema`, but for its oldest models.
+    OpenAi,
+    /// `json_schema`
+    Schema,
+    /// `json_schema` where there are no tools: with them it keeps the model from calling any.
+    SchemaAlone,
+    /// `json_object` where there are no tools, and no way to demand a call.
+    ObjectAlone,
+    /// Only tools.
+    Tool,
+    /// Nothing that is known of.
+    Told,
 }
 
 /// How a server is told how much to reason.
@@ -175,6 +211,7 @@ const CUSTOM: Traits = Traits {
     takes_files: true,
     reasoning: ReasoningStyle::Effort,
     replay: ReasoningReplay::Never,
+    output: Output::Told,
 };
 
 /// <https://platform.openai.com/docs/api-reference/chat>
@@ -185,18 +222,21 @@ const OPEN_AI: Traits = Traits {
     system_role: "developer",
     max_tokens: "max_completion_tokens",
     has_store: true,
+    output: Output::OpenAi,
     ..CUSTOM
 };
 
 /// <https://docs.x.ai/docs/api-reference>
-const XAI: Traits = Traits { name: "xai", base_url: "https://api.x.ai/v1", hosts: &["api.x.ai"], ..CUSTOM };
+const XAI: Traits =
+    Traits { name: "xai", base_url: "https://api.x.ai/v1", hosts: &["api.x.ai"], output: Output::Schema, ..CUSTOM };
 
-/// <https://console.groq.com/docs/api-reference>
+/// <https://console.groq.com/docs/api-reference>; schemas are held to neither in streams nor with tools.
 const GROQ: Traits = Traits {
     name: "groq",
     base_url: "https://api.groq.com/openai/v1",
     hosts: &["api.groq.com"],
     max_tokens: "max_completion_tokens",
+    output: Output::Tool,
     ..CUSTOM
 };
 
@@ -206,6 +246,7 @@ const CEREBRAS: Traits = Traits {
     base_url: "https://api.cerebras.ai/v1",
     hosts: &["api.cerebras.ai"],
     max_tokens: "max_completion_tokens",
+    output: Output::SchemaAlone,
     ..CUSTOM
 };
 
@@ -216,6 +257,7 @@ const OPEN_ROUTER: Traits = Traits {
     hosts: &["openrouter.ai"],
     reasoning: ReasoningStyle::Object,
     replay: ReasoningReplay::Details,
+    output: Output::Schema,
     ..CUSTOM
 };
 
@@ -229,6 +271,7 @@ const MISTRAL: Traits = Traits {
     ids: IdRule::Nine,
     asks_for_usage: false,
     needs_content: true,
+    output: Output::Schema,
     ..CUSTOM
 };
 
@@ -241,6 +284,7 @@ const DEEP_SEEK: Traits = Traits {
     takes_files: false,
     reasoning: ReasoningStyle::Switch,
     replay: ReasoningReplay::Content,
+    output: Output::ObjectAlone,
     ..CUSTOM
 };
 
@@ -250,6 +294,7 @@ const MINI_MAX: Traits = Traits {
     base_url: "https://api.minimax.io/v1",
     hosts: &["api.minimax.io", "api.minimaxi.com"],
     replay: ReasoningReplay::Details,
+    output: Output::Tool,
     ..CUSTOM
 };
 
@@ -260,6 +305,7 @@ const ZAI: Traits = Traits {
     hosts: &["api.z.ai", "open.bigmodel.cn"],
     reasoning: ReasoningStyle::Switch,
     replay: ReasoningReplay::Content,
+    output: Output::ObjectAlone,
     ..CUSTOM
 };
 
@@ -270,11 +316,18 @@ const QWEN: Traits = Traits {
     hosts: &["dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "dashscope.aliyuncs.com"],
     reasoning: ReasoningStyle::Enable,
     replay: ReasoningReplay::Content,
+    output: Output::ObjectAlone,
     ..CUSTOM
 };
 
 /// <https://docs.ollama.com/api/openai-compatibility>
-const OLLAMA: Traits = Traits { name: "ollama", base_url: "http://localhost:11434/v1", hosts: &[":11434"], ..CUSTOM };
+const OLLAMA: Traits = Traits {
+    name: "ollama",
+    base_url: "http://localhost:11434/v1",
+    hosts: &[":11434"],
+    output: Output::SchemaAlone,
+    ..CUSTOM
+};
 
 /// <https://github.com/ggml-org/llama.cpp/tree/master/tools/server>
 const LLAMA_CPP: Traits = Traits {
@@ -282,15 +335,27 @@ const LLAMA_CPP: Traits = Traits {
     base_url: "http://localhost:8080/v1",
     hosts: &[":8080"],
     replay: ReasoningReplay::Content,
+    output: Output::SchemaAlone,
     ..CUSTOM
 };
 
 /// <https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html>
-const VLLM: Traits = Traits { name: "vllm", base_url: "http://localhost:8000/v1", hosts: &[":8000"], ..CUSTOM };
+const VLLM: Traits = Traits {
+    name: "vllm",
+    base_url: "http://localhost:8000/v1",
+    hosts: &[":8000"],
+    output: Output::SchemaAlone,
+    ..CUSTOM
+};
 
 /// <https://lmstudio.ai/docs/app/api/endpoints/openai>
-const LM_STUDIO: Traits =
-    Traits { name: "lmstudio", base_url: "http://localhost:1234/v1", hosts: &[":1234"], ..CUSTOM };
+const LM_STUDIO: Traits = Traits {
+    name: "lmstudio",
+    base_url: "http://localhost:1234/v1",
+    hosts: &[":1234"],
+    output: Output::SchemaAlone,
+    ..CUSTOM
+};
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
+use super::super::output::{self, OutputStyle};
 use super::super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
@@ -39,6 +40,9 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     if let Some(reasoning) = options.reasoning {
         body.set("reasoning", &reasoning_of(reasoning))?;
     }
+    if let Some(output) = &options.output {
+        body.set_shared("text", format!("{{\"format\":{{\"type\":\"json_schema\",{}}}}}", output.members()?).into());
+    }
     body.set("store", &false)?;
     if reasons(&request.model.id) {
         // Nothing is stored there, so reasoning comes along in encrypted form and goes back with its calls.
@@ -47,6 +51,11 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     body.set("stream", &true)?;
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
+}
+
+/// Models that OpenAI's Chat Completions serves too have the same abilities there.
+pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
+    output::style_of_openai(&request.model.id)
 }
 
 /// Models that do not reason refuse to be asked for encrypted reasoning.

@@ -10,7 +10,7 @@ use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire};
+use super::{Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -39,6 +39,7 @@ impl Wire for OpenAiResponses {
     }
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
+        let request = &*output::prepared(request, encode::output_style(request));
         Ok(encode::body(request, cache)?.into_request(request, BASE_URL, "/responses"))
     }
 
@@ -47,6 +48,7 @@ impl Wire for OpenAiResponses {
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
-        Box::new(AnswerDecoder::new(head, decode::ResponseDecoder::new(&request.tools)))
+        let decoder = Box::new(AnswerDecoder::new(head, decode::ResponseDecoder::new(&request.tools)));
+        output::decoder(request, encode::output_style(request), decoder)
     }
 }

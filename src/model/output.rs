@@ -1,0 +1,196 @@
+//! The object that an answer shall be, and the four ways to ask for one.
+//!
+//! Some providers hold a model to a JSON Schema, some only to JSON, some to neither, and some to a schema only where there
+//! are no tools. What cannot be held to a schema gets a tool whose input is the object, or is told what to write. A call
+//! of that tool is the text of the answer in the events, so that whoever reads them needs not know of it.
+
+use std::borrow::Cow;
+
+use super::Decoder;
+use super::body;
+use super::event::ModelEvent;
+use super::message::StopReason;
+use super::names::wire_tool_name;
+use super::request::{ModelRequest, OutputSchema, Reasoning, ToolChoice, ToolSpec};
+use crate::error::Error;
+use crate::json::schema::Dialect;
+
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+impl OutputSchema {
+    /// The members that OpenAI's two protocols have for it. A schema that strict mode has no words for is sent as it is,
+    /// for the model to follow as well as it can.
+    pub(super) fn members(&self) -> Result<String, Error> {
+        let strict = Dialect::OpenAi.lower(&self.schema);
+        let mut members = format!("\"name\":{},", body::json(wire_tool_name(&self.name).as_ref())?);
+        if let Some(description) = &self.description {
+            members.push_str(&format!("\"description\":{},", body::json(description)?));
+        }
+        let schema = strict.as_ref().unwrap_or(&self.schema).as_str();
+        Ok(format!("{members}\"schema\":{schema},\"strict\":{}", strict.is_some()))
+    }
+}
+
+/// How a model is brought to answer with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutputStyle {
+    /// The provider holds it to the schema.
+    Schema,
+    /// The provider holds it to JSON, and the instructions tell the schema.
+    Object,
+    /// The object is the input of a tool, which the model must call where calls can be demanded.
+    Tool {
+        /// Whether they can.
+        is_demanded: bool,
+    },
+    /// The instructions tell the schema.
+    Told,
+}
+
+/// OpenAI's models from `gpt-4o` on are held to a schema (guide "Structured Outputs", 2026-02).
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+pub(super) fn style_of_openai(model: &str) -> OutputStyle {
+    if model == "gpt-4" || ["gpt-3", "gpt-4-"].iter().any(|prefix| model.starts_with(prefix)) {
+        OutputStyle::Tool { is_demanded: true }
+    } else {
+        OutputStyle::Schema
+    }
+}
+
+/// The version in the name of a model of Anthropic, such as 4 and 5 in `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+pub(super) fn claude_version(model: &str) -> Option<(u32, u32)> {
+    let mut numbers = model.split('-').filter_map(|word| word.parse::<u32>().ok());
+    let major = numbers.next()?;
+    // A second number that long is a date.
+    let minor = numbers.next().filter(|minor| *minor < 100).unwrap_or(0);
+    Some((major, minor))
+}
+
+/// Whether a model of Anthropic can be held to a schema: from 4.5 on (guides "Structured outputs" of Anthropic and
+/// "Structured output" of Amazon Bedrock, 2026-06).
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+pub(super) fn is_claude_held_to_schemas(model: &str) -> bool {
+    model.contains("claude") && claude_version(model).is_some_and(|version| version >= (4, 5))
+}
+
+/// The request as it is sent in this style. [`OutputStyle::Schema`] is left to the wire.
+pub(super) fn prepared(request: &ModelRequest, style: OutputStyle) -> Cow<'_, ModelRequest> {
+    let Some(output) = &request.options.output else { return Cow::Borrowed(request) };
+    let mut prepared = match style {
+        OutputStyle::Schema => return Cow::Borrowed(request),
+        OutputStyle::Object | OutputStyle::Told | OutputStyle::Tool { .. } => request.clone(),
+    };
+    let told = if let OutputStyle::Tool { is_demanded } = style {
+        let name = answer_tool(&request.tools);
+        let told = format!(
+            "When you have what you need, give your final answer by calling the tool {name}, once, and not as text."
+        );
+        offer_answer_tool(&mut prepared, name, is_demanded);
+        told
+    } else {
+        let schema = output.schema.as_str();
+        format!(
+            "Give your final answer as one JSON object, without other text. It must fit this JSON Schema:\n{schema}"
+        )
+    };
+    let instructions = match request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+        Some(instructions) => format!("{instructions}\n\n{told}"),
+        None => told,
+    };
+    prepared.instructions = Some(instructions.into());
+    Cow::Owned(prepared)
+}
+
+fn offer_answer_tool(request: &mut ModelRequest, name: String, is_demanded: bool) {
+    let options = std::sync::Arc::make_mut(&mut request.options);
+    let Some(output) = options.output.take() else { return };
+    let description = output.description.clone().unwrap_or_else(|| format!("Gives the final answer: {}.", output.name));
+    let spec = ToolSpec { name: name.clone(), description, input_schema: output.schema.clone() };
+    // Who forbids calls means those of tools.
+    let is_alone = request.tools.is_empty() || options.tool_choice == Some(ToolChoice::None);
+    request.tools = if is_alone { [spec].into() } else { request.tools.iter().cloned().chain([spec]).collect() };
+    // Models refuse to be forced while they reason.
+    let reasons = options.reasoning.is_some_and(|reasoning| reasoning != Reasoning::Off);
+    options.tool_choice = match options.tool_choice.take() {
+        Some(ToolChoice::None) | None if !is_demanded || reasons => None,
+        Some(ToolChoice::None) | None if is_alone => Some(ToolChoice::Tool(name)),
+        None => Some(ToolChoice::Required),
+        chosen => chosen,
+    };
+}
+
+/// The name of the tool whose input is the answer: one that no tool has.
+fn answer_tool(tools: &[ToolSpec]) -> String {
+    let mut name = "final_answer".to_owned();
+    while tools.iter().any(|tool| tool.name == name) {
+        name.push('_');
+    }
+    name
+}
+
+/// The decoder of an answer to a request that was sent in this style.
+pub(super) fn decoder(request: &ModelRequest, style: OutputStyle, inner: Box<dyn Decoder>) -> Box<dyn Decoder> {
+    match style {
+        OutputStyle::Tool { .. } if request.options.output.is_some() => Box::new(AnswerToolDecoder {
+            inner,
+            name: answer_tool(&request.tools),
+            answering: None,
+            answered: false,
+            called: false,
+        }),
+        _ => inner,
+    }
+}
+
+/// Makes text of the call that is the answer.
+#[derive(Debug)]
+struct AnswerToolDecoder {
+    inner: Box<dyn Decoder>,
+    name: String,
+    /// The block of the call that is the answer.
+    answering: Option<u32>,
+    /// Whether there was such a call. A second one is a call like any other.
+    answered: bool,
+    /// Whether there was another call.
+    called: bool,
+}
+
+impl AnswerToolDecoder {
+    fn convert(&mut self, events: &mut [ModelEvent]) {
+        for event in events {
+            match event {
+                ModelEvent::ToolInputStart { block, name, .. } if *name == self.name && !self.answered => {
+                    self.answered = true;
+                    self.answering = Some(*block);
+                    *event = ModelEvent::TextStart { block: *block };
+                }
+                ModelEvent::ToolInputStart { .. } => self.called = true,
+                ModelEvent::ToolInputDelta { block, json } if self.answering == Some(*block) => {
+                    *event = ModelEvent::TextDelta { block: *block, text: std::mem::take(json) };
+                }
+                ModelEvent::ToolInputEnd { block, .. } if self.answering == Some(*block) => {
+                    self.answering = None;
+                    *event = ModelEvent::TextEnd { block: *block, replay: None };
+                }
+                ModelEvent::Stop { reason: reason @ StopReason::ToolUse, .. } if self.answered && !self.called => {
+                    *reason = StopReason::Stop;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Decoder for AnswerToolDecoder {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {
+        let before = events.len();
+        self.inner.push(bytes, events);
+        self.convert(events.get_mut(before..).unwrap_or_default());
+    }
+
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) {
+        let before = events.len();
+        self.inner.finish(events);
+        self.convert(events.get_mut(before..).unwrap_or_default());
+    }
+}
