@@ -15,6 +15,8 @@ pub mod azure;
 pub mod bedrock;
 #[cfg(feature = "wires")]
 mod body;
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+mod claude;
 mod encoded;
 mod event;
 #[cfg(feature = "wires")]
@@ -25,6 +27,8 @@ mod http;
 mod message;
 mod message_json;
 mod names;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod openai;
 #[cfg(feature = "openai-chat")]
 pub mod openai_chat;
 #[cfg(feature = "openai-responses")]

@@ -7,28 +7,9 @@
 use std::borrow::Cow;
 
 use super::Decoder;
-use super::body;
 use super::event::ModelEvent;
 use super::message::StopReason;
-use super::names::wire_tool_name;
-use super::request::{ModelRequest, OutputSchema, Reasoning, ToolChoice, ToolSpec};
-use crate::error::Error;
-use crate::json::schema::Dialect;
-
-#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
-impl OutputSchema {
-    /// The members that OpenAI's two protocols have for it. A schema that strict mode has no words for is sent as it is,
-    /// for the model to follow as well as it can.
-    pub(super) fn members(&self) -> Result<String, Error> {
-        let strict = Dialect::OpenAi.lower(&self.schema);
-        let mut members = format!("\"name\":{},", body::json(wire_tool_name(&self.name).as_ref())?);
-        if let Some(description) = &self.description {
-            members.push_str(&format!("\"description\":{},", body::json(description)?));
-        }
-        let schema = strict.as_ref().unwrap_or(&self.schema).as_str();
-        Ok(format!("{members}\"schema\":{schema},\"strict\":{}", strict.is_some()))
-    }
-}
+use super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
 
 /// How a model is brought to answer with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,33 +25,6 @@ pub(super) enum OutputStyle {
     },
     /// The instructions tell the schema.
     Told,
-}
-
-/// OpenAI's models from `gpt-4o` on are held to a schema (guide "Structured Outputs", 2026-02).
-#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
-pub(super) fn style_of_openai(model: &str) -> OutputStyle {
-    if model == "gpt-4" || ["gpt-3", "gpt-4-"].iter().any(|prefix| model.starts_with(prefix)) {
-        OutputStyle::Tool { is_demanded: true }
-    } else {
-        OutputStyle::Schema
-    }
-}
-
-/// The version in the name of a model of Anthropic, such as 4 and 5 in `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
-#[cfg(any(feature = "anthropic", feature = "bedrock"))]
-pub(super) fn claude_version(model: &str) -> Option<(u32, u32)> {
-    let mut numbers = model.split('-').filter_map(|word| word.parse::<u32>().ok());
-    let major = numbers.next()?;
-    // A second number that long is a date.
-    let minor = numbers.next().filter(|minor| *minor < 100).unwrap_or(0);
-    Some((major, minor))
-}
-
-/// Whether a model of Anthropic can be held to a schema: from 4.5 on (guides "Structured outputs" of Anthropic and
-/// "Structured output" of Amazon Bedrock, 2026-06).
-#[cfg(any(feature = "anthropic", feature = "bedrock"))]
-pub(super) fn is_claude_held_to_schemas(model: &str) -> bool {
-    model.contains("claude") && claude_version(model).is_some_and(|version| version >= (4, 5))
 }
 
 /// The request as it is sent in this style. [`OutputStyle::Schema`] is left to the wire.
@@ -143,7 +97,6 @@ pub(super) fn decoder(request: &ModelRequest, style: OutputStyle, inner: Box<dyn
 }
 
 /// Makes text of the call that is the answer.
-#[derive(Debug)]
 struct AnswerToolDecoder {
     inner: Box<dyn Decoder>,
     name: String,

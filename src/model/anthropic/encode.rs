@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::super::body::{self, RequestBody, tool_list};
+use super::super::claude;
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
-use super::super::output::{OutputStyle, claude_version, is_claude_held_to_schemas};
+use super::super::output::OutputStyle;
 use super::super::request::{Effort, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
@@ -63,12 +64,12 @@ fn max_tokens(model: &str, options: &RequestOptions) -> u64 {
 
 /// Models from 4.6 on choose themselves how much to reason and take an effort; older ones take a number of tokens.
 fn is_adaptive(model: &str) -> bool {
-    claude_version(model).is_some_and(|version| version >= (4, 6))
+    claude::version(model).is_some_and(|version| version >= (4, 6))
 }
 
 /// Models that cannot be held to a schema get a tool for the answer, and so do schemas that the service has no words for.
 pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
-    let is_held = is_claude_held_to_schemas(&request.model.id);
+    let is_held = claude::is_held_to_schemas(&request.model.id);
     if is_held && lowered_output(&request.options).is_some() {
         OutputStyle::Schema
     } else {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::super::body::{self, RequestBody, tool_list};
+use super::super::claude;
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
-use super::super::output::{OutputStyle, is_claude_held_to_schemas};
+use super::super::output::OutputStyle;
 use super::super::request::{ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
@@ -99,7 +100,7 @@ fn inference_config(options: &RequestOptions) -> Map<String, Value> {
 pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
     let model = &*request.model.id;
     let lowered = request.options.output.as_ref().and_then(|output| Dialect::Anthropic.lower(&output.schema));
-    if lowered.is_some() && is_claude_held_to_schemas(model) {
+    if lowered.is_some() && claude::is_held_to_schemas(model) {
         return OutputStyle::Schema;
     }
     OutputStyle::Tool {

@@ -1,7 +1,8 @@
 //! How the servers that speak the protocol differ.
 
 use super::super::names::IdRule;
-use super::super::output::{OutputStyle, style_of_openai};
+use super::super::openai::style_of_openai;
+use super::super::output::OutputStyle;
 use super::super::request::{Access, Model, ModelRequest};
 
 /// A server that speaks the Chat Completions protocol.

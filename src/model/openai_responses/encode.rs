@@ -6,7 +6,8 @@ use super::super::body::{self, RequestBody, tool_list};
 use super::super::encoded::EncodedCache;
 use super::super::message::{Content, File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
-use super::super::output::{self, OutputStyle};
+use super::super::openai::style_of_openai;
+use super::super::output::OutputStyle;
 use super::super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
 use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
@@ -55,7 +56,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
 
 /// Models that OpenAI's Chat Completions serves too have the same abilities there.
 pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
-    output::style_of_openai(&request.model.id)
+    style_of_openai(&request.model.id)
 }
 
 /// Models that do not reason refuse to be asked for encrypted reasoning.
