@@ -30,10 +30,10 @@ cases: ## Runs the cases; CRABLET_CASES=FOLDER runs another folder of them
 	@scripts/with.sh rust -- cargo test --quiet --no-fail-fast --test cases --test mcp_http_cases
 
 cases-package: package ## Runs the cases through the packed npm package
-	@scripts/with.sh $(package_needs) -- node scripts/cases-package.mjs
+	@scripts/with.sh $(package_needs) npm:pkg-tests -- node scripts/cases-package.mjs
 
-recorded: ## Runs the recorded traffic; CRABLET_RECORDED=FOLDER names its folder
-	@scripts/with.sh rust -- cargo test --quiet --test recorded
+recorded: package ## Runs the recorded traffic natively and through the npm package; CRABLET_RECORDED=FOLDER names its folder
+	@scripts/with.sh $(package_needs) npm:pkg-tests -- node scripts/recorded.mjs
 
 size: package ## Prints the bytes of each module and entry of the npm package
 	@scripts/with.sh $(package_needs) -- node scripts/size.mjs

@@ -18,6 +18,7 @@ test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium       
 test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
 further | lint       | rust wasm deny hack npm:.                                    | scripts/lint.sh
 further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
+further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
 further | size       | npm:src/js                                                   | node scripts/size.mjs
 further | live       | npm:pkg-tests npm:www/demo chromium                          | node pkg-tests/run.mjs live
 further | live-rust  | rust node                                                    | cargo test --test mcp_live -- --ignored

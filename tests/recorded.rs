@@ -19,13 +19,17 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crablet::model::{Model, ModelEvent, Part, ResponseHead, StopReason};
+use crablet::model::{Model, ModelEvent, Part, ResponseHead};
 use crablet::sse::SseParser;
 use serde_json::Value;
 use wire::files::json_files;
-use wire::{bytes, compare, intent, replay, scanned};
+use wire::{bytes, compare, drops, intent, replay, scanned};
 
+/// The wires that are spoken.
 const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini", "bedrock"];
+
+/// The random cuttings of each answer, beside the whole and single bytes.
+const CUTTINGS: u64 = 20;
 
 fn main() -> ExitCode {
     let named = std::env::var_os("CRABLET_RECORDED").map(PathBuf::from);
@@ -38,15 +42,16 @@ fn main() -> ExitCode {
         return if std::env::var_os("CRABLET_RECORDED").is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     let (mut passed, mut failed) = (0, 0);
-    for wire in WIRES {
+    for wire in folders(&folder) {
         let mut outcomes = Vec::new();
+        let requests = folder.join(&wire).join("requests.jsonl");
         // The others have no messages of this shape; their golden bodies stand in `wire_requests`.
-        if matches!(*wire, "anthropic" | "openai-chat") {
-            outcomes.push(("requests".to_owned(), requests(&folder.join(wire).join("requests.jsonl"), wire)));
+        if matches!(wire.as_str(), "anthropic" | "openai-chat") && requests.exists() {
+            outcomes.push(("requests".to_owned(), self::requests(&requests, &wire)));
         }
-        for path in json_files(&folder.join(wire)) {
+        for path in json_files(&folder.join(&wire)) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let outcome = catch_unwind(|| run_file(&path, wire)).unwrap_or_else(|_| Err(vec!["panicked".to_owned()]));
+            let outcome = catch_unwind(|| run_file(&path, &wire)).unwrap_or_else(|_| Err(vec!["panicked".to_owned()]));
             outcomes.push((name, outcome));
         }
         for (name, outcome) in outcomes {
@@ -61,33 +66,39 @@ fn main() -> ExitCode {
             }
         }
     }
+    if passed + failed == 0 {
+        println!("FAILED {}: there is no recording in it", folder.display());
+        failed += 1;
+    }
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run_file(path: &Path, wire: &str) -> Result<(), Vec<String>> {
+fn run_file(path: &Path, folder: &str) -> Result<(), Vec<String>> {
     let text = fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {error}")])?;
     let file: Value = serde_json::from_str(&text).map_err(|error| vec![format!("is not JSON: {error}")])?;
-    let model = replay::model(wire, file["provider"].as_str().unwrap_or_default()).ok_or_else(Vec::new)?;
     let response = &file["response"];
     let whole = match (response["body"].as_str(), response["body_b64"].as_str()) {
         (Some(body), _) => body.as_bytes().to_vec(),
         (None, Some(body)) => bytes::from_base64(body).ok_or_else(|| vec!["the body is not base64".to_owned()])?,
         (None, None) => return Err(vec!["has no body".to_owned()]),
     };
-    let head = head(response);
-    let expected = &file["expected"];
-    let first = replay::joined(replay::events(&model, &head, [whole.as_slice()]));
-    for seed in 0..20 {
-        let cut = replay::joined(replay::events(&model, &head, bytes::random(&whole, seed)));
-        if cut != first {
-            return Err(vec![format!("other events when cut with seed {seed}")]);
+    let head = head(response)?;
+    let expected = file.get("expected").ok_or_else(|| vec!["has no `expected`, not even null".to_owned()])?;
+    let wire = file["wire"].as_str().unwrap_or(folder);
+    let provider = file["provider"].as_str().unwrap_or_default();
+    let Some(model) = replay::model(wire, provider) else {
+        if !expected.is_null() {
+            return Err(vec![format!("its wire \"{wire}\" is not spoken")]);
         }
-    }
-    if !replay::ends_once(&first) {
-        return Err(vec!["the events do not end exactly once".to_owned()]);
-    }
-    let mut found = truncations(&model, &head, &whole);
+        // Of a wire that nobody here speaks: whatever it is taken for must not take it badly.
+        return WIRES
+            .iter()
+            .filter_map(|wire| replay::model(wire, provider))
+            .try_for_each(|model| sound(&model, &head, &whole).map(|_| ()));
+    };
+    let events = sound(&model, &head, &whole)?;
+    let mut found = drops::unsound(&model, &head, &whole);
     if matches!(wire, "anthropic" | "openai-chat") {
         let [scanned, walked] =
             scanned_and_walked(&whole).map(|stream| replay::events(&model, &head, [stream.as_bytes()]));
@@ -96,9 +107,23 @@ fn run_file(path: &Path, wire: &str) -> Result<(), Vec<String>> {
         }
     }
     if !expected.is_null() {
-        found.extend(compare::differences(expected, &replay::observed(&replay::assemble(&first))));
+        found.extend(compare::differences(expected, &replay::observed(&replay::assemble(&events))));
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// The events of an answer, which are the same however it is cut, and end once.
+fn sound(model: &Model, head: &ResponseHead, whole: &[u8]) -> Result<Vec<ModelEvent>, Vec<String>> {
+    let events = replay::joined(replay::events(model, head, [whole]));
+    for seed in 0..CUTTINGS {
+        if replay::joined(replay::events(model, head, bytes::random(whole, seed))) != events {
+            return Err(vec![format!("other events when cut with seed {seed}")]);
+        }
+    }
+    if replay::joined(replay::events(model, head, whole.chunks(1))) != events {
+        return Err(vec!["other events a byte at a time".to_owned()]);
+    }
+    if replay::ends_once(&events) { Ok(events) } else { Err(vec!["the events do not end exactly once".to_owned()]) }
 }
 
 /// The stream of its payloads, and the same in a form that no scanner takes.
@@ -110,35 +135,6 @@ fn scanned_and_walked(whole: &[u8]) -> [String; 2] {
         payloads.push(event.data.to_owned());
     }
     scanned::streams(payloads.iter().map(String::as_str))
-}
-
-/// Cut after any event, a stream that is not over gives no success and no call that could run, unless it was complete.
-fn truncations(model: &Model, head: &ResponseHead, whole: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(whole);
-    if text.trim_start().starts_with('{') {
-        return Vec::new();
-    }
-    let full = replay::assemble(&replay::events(model, head, [whole]));
-    let mut found = Vec::new();
-    let ends = ["\n\n", "\r\n\r\n"].into_iter().flat_map(|end| text.match_indices(end).map(|(at, end)| at + end.len()));
-    for end in ends {
-        let events = replay::events(model, head, [text[..end].as_bytes()]);
-        let answer = replay::assemble(&events);
-        let is_success = matches!(events.last(), Some(ModelEvent::Stop { .. }));
-        if is_success && answer.stop_reason != full.stop_reason {
-            found.push(format!("cut at {end}: stop reason {}", answer.stop_reason.as_str()));
-        }
-        let calls =
-            |answer: &crablet::model::Answer| replay::observed(answer)["toolCalls"].as_array().cloned().unwrap();
-        let known = calls(&full);
-        if let Some(call) = calls(&answer).iter().find(|call| call.get("invalid").is_none() && !known.contains(call)) {
-            found.push(format!("cut at {end}: the call {call} could run"));
-        }
-        if answer.stop_reason == StopReason::Aborted {
-            found.push(format!("cut at {end}: no last event"));
-        }
-    }
-    found
 }
 
 /// What crablet sends for a conversation has the shapes that the live services accepted: the members of each message, of
@@ -213,11 +209,20 @@ fn shapes(body: &Value) -> BTreeSet<String> {
     shapes
 }
 
-fn head(response: &Value) -> ResponseHead {
+fn head(response: &Value) -> Result<ResponseHead, Vec<String>> {
     let headers = response["headers"].as_object().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    ResponseHead {
-        status: response["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
+    let status = response["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+    Ok(ResponseHead {
+        status: status.ok_or_else(|| vec!["has no status".to_owned()])?,
         headers: headers.iter().map(|(name, value)| (name.to_lowercase(), text(value))).collect(),
-    }
+    })
+}
+
+/// The folders of a folder, one a wire, in the order of their names.
+fn folders(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>()).unwrap_or_default();
+    let folders = entries.into_iter().filter(|entry| entry.path().is_dir());
+    let names: BTreeSet<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.into_iter().collect()
 }

@@ -23,7 +23,7 @@ export function cuttings(bytes) {
 }
 
 /** Cut at random places, the same ones for the same seed. */
-function random(bytes, seed) {
+export function random(bytes, seed) {
   let state = seed;
   const longest = 1 + Math.floor(bytes.length / (1 + (seed % 40)));
   const pieces = [];

@@ -1,5 +1,5 @@
 // What was expected against what came, by the rules of tests/wire/compare.rs: members that are absent or null are not compared;
-// a call that is expected as invalid may be left out but not run.
+// a call that is expected as invalid may be left out but not run; one without input at the output limit may be invalid.
 import { isDeepStrictEqual } from "node:util";
 
 /** Every difference, in words. */
@@ -14,6 +14,9 @@ export function differences(expected, observed) {
   ]) {
     member(expected, wanted, observed, got, found);
   }
+  // What failed has no blocks to compare.
+  const counted = observed.blocks === undefined ? [] : ["blocks", "citations", "signatures", "encryptedReasoning"];
+  for (const name of counted) member(expected, name, observed, name, found);
   for (const name of ["input", "output", "cacheRead", "cacheWrite", "reasoning"]) {
     member(expected.usage ?? {}, name, observed.usage, name, found);
   }
@@ -73,8 +76,10 @@ function member(expected, expectedName, observed, observedName, found) {
     found.push(`${expectedName}: expected ${JSON.stringify(wanted)}, got ${JSON.stringify(got)}`);
 }
 
-function compareCalls(expected, { toolCalls: observed, executed }, found) {
-  const wasCut = (call) => observed.some((got) => got.cutBeforeInput && got.name === call.name);
+function compareCalls(expected, { toolCalls: observed, executed, stopReason }, found) {
+  const isCut = ({ cutBeforeInput }) => stopReason === "length" && cutBeforeInput === true;
+  const hasInput = (call) => !isDeepStrictEqual(call.arguments, {});
+  const wasCut = (call) => !hasInput(call) && observed.some((got) => isCut(got) && got.name === call.name);
   const wanted = expected.filter((call) => call.invalid === undefined && !wasCut(call));
   const got = observed.filter((call) => call.invalid === undefined);
   if (wanted.length !== got.length) {
@@ -90,7 +95,7 @@ function compareCalls(expected, { toolCalls: observed, executed }, found) {
   }
   const ids = got.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) found.push("two calls have the same id");
-  const broken = (calls) => calls.filter((call) => call.invalid !== undefined && !call.cutBeforeInput).length;
+  const broken = (calls) => calls.filter((call) => call.invalid !== undefined && !isCut(call)).length;
   if (broken(observed) > broken(expected)) found.push(`calls that are malformed: ${JSON.stringify(observed)}`);
   const ranWrongly = executed.filter((id) => !ids.includes(id));
   if (ranWrongly.length > 0) found.push(`calls that must not run did: ${ranWrongly.join(", ")}`);

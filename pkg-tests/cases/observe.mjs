@@ -31,20 +31,32 @@ export async function observe(run) {
 
 function messageOf({ content, stopReason }) {
   const seen = { text: "", refusal: "", reasoning: "", toolCalls: [], stopReason: name(stopReason), details: [] };
+  const counted = { citations: 0, signatures: 0, encryptedReasoning: 0 };
+  const blocks = [];
   for (const part of content) {
-    if (part.type === "text") seen[part.replay?.refusal === undefined ? "text" : "refusal"] += part.text;
+    const { replay = {} } = part;
+    if (replay.signature !== undefined || "thoughtSignature" in replay) counted.signatures += 1;
+    if (part.type === "text") seen[replay.refusal === undefined ? "text" : "refusal"] += part.text;
+    if (part.type === "text" && replay.refusal === undefined) blocks.push("text");
     if (part.type === "reasoning") {
       seen.reasoning += part.text;
-      seen.details.push(...(part.replay?.reasoning_details ?? []));
+      seen.details.push(...(replay.reasoning_details ?? []));
+      if (typeof replay.encrypted_content === "string") counted.encryptedReasoning += 1;
+      blocks.push(replay.redacted === undefined ? "thinking" : "redacted_thinking");
     }
     if (part.type === "tool-call") {
-      const { callId: id, toolName, input, inputText } = part;
-      const call = { id, name: toolName, arguments: inputText === undefined ? input : null };
-      if (inputText !== undefined) Object.assign(call, { invalid: true, cutBeforeInput: inputText === "" });
-      seen.toolCalls.push(call);
+      seen.toolCalls.push(callOf(part));
+      blocks.push("tool_use");
     }
+    if (part.type === "source") counted.citations += 1;
+    if (part.type === "provider") blocks.push(part.kind);
   }
-  return seen;
+  return { ...seen, ...counted, blocks };
+}
+
+function callOf({ callId: id, toolName, input, inputText }) {
+  if (inputText === undefined) return { id, name: toolName, arguments: input };
+  return { id, name: toolName, arguments: null, invalid: true, cutBeforeInput: inputText === "" };
 }
 
 function usageOf(usage = {}) {

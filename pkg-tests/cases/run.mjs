@@ -5,21 +5,12 @@
 // that are not built yet, are counted apart.
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Agent, anthropic, bedrock, gemini, openai, openaiCompatible, readServerSentEvents, tool } from "crablet";
+import { readServerSentEvents } from "crablet";
+import { agentOf, isWire } from "./agents.mjs";
 import { bytesOf, cuttings } from "./bytes.mjs";
 import { differences, sseDifferences, unmet } from "./compare.mjs";
 import { observe } from "./observe.mjs";
 import { startReplayServer } from "./replay-server.mjs";
-
-/** Areas that are wire protocols, and how a model of each is made. */
-const WIRES = {
-  "openai-chat": (baseUrl) => openaiCompatible("m", { baseUrl: `${baseUrl}/v1` }),
-  anthropic: (baseUrl) => anthropic("m", { baseUrl, apiKey: "key" }),
-  gemini: (baseUrl) => gemini("m", { baseUrl, apiKey: "key" }),
-  responses: (baseUrl) => openai("m", { api: "responses", baseUrl, apiKey: "key" }),
-  bedrock: (baseUrl) =>
-    bedrock("m", { baseUrl, region: "us-east-1", credentials: { accessKeyId: "id", secretAccessKey: "secret" } }),
-};
 
 /** Verdicts on cases that this runner only counts. */
 const IN_WORDS = ["in words"];
@@ -59,7 +50,7 @@ function fail(name, found) {
 async function runFile(path) {
   const { area, input, expected } = JSON.parse(await readFile(path, "utf8"));
   if (typeof area !== "string") return ["has no area"];
-  if (area !== "sse" && !(area in WIRES)) {
+  if (area !== "sse" && !isWire(area)) {
     otherAreas.set(area, (otherAreas.get(area) ?? 0) + 1);
     return OTHER_AREA;
   }
@@ -94,7 +85,7 @@ async function runSse(chunks, expected) {
 
 async function runStream(area, expected) {
   const executed = [];
-  const agent = agentOf(area, expected.toolCalls ?? [], executed, { maxSteps: 1 });
+  const agent = agentOf(area, server.url, { calls: expected.toolCalls, executed, maxSteps: 1 });
   const observed = await observe(agent.stream("q"));
   await agent.close();
   return differences(expected, { ...observed, executed });
@@ -107,7 +98,7 @@ async function runExchange(area, steps, expected) {
     answers.map((answer) => ({ status: 200, headers: {}, ...answer, chunks: answer.chunks.map(bytesOf) })),
   );
   const executed = [];
-  const agent = agentOf(area, expected.toolCalls ?? [], executed, {});
+  const agent = agentOf(area, server.url, { calls: expected.toolCalls, executed });
   const observed = await observe(agent.stream("q"));
   await agent.close();
   const found = differences(expected, { ...observed, executed });
@@ -116,20 +107,4 @@ async function runExchange(area, steps, expected) {
     found.push(...unmet(wanted, server.requests[number] ?? {}).map((lack) => `request ${number + 1}: ${lack}`));
   }
   return found;
-}
-
-/** An agent that has the tools of the expected calls, so that a call that must not run would be seen to. */
-function agentOf(area, calls, executed, options) {
-  const tools = {};
-  for (const { name } of calls) {
-    tools[name] = tool({
-      description: name,
-      input: { type: "object" },
-      execute: (_input, { callId }) => {
-        executed.push(callId);
-        return "ran";
-      },
-    });
-  }
-  return new Agent({ model: WIRES[area](server.url), tools, retry: false, ...options });
 }

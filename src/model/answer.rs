@@ -141,9 +141,11 @@ impl AnswerDecoder {
         self.protocol.end(events);
     }
 
+    /// Whether an answer without any payload is a stream all the same: one that was cut early, or only kept alive.
     fn is_announced_as_stream(&self) -> bool {
         let announced = self.head.header("content-type").is_some_and(|value| value.contains("text/event-stream"));
-        announced && !self.beginning.starts_with(b"<")
+        let begins = |field: &&[u8]| self.beginning.starts_with(field);
+        (announced && !begins(&b"<".as_slice())) || [b":".as_slice(), b"data:", b"event:", b"id:"].iter().any(begins)
     }
 
     fn finish_document(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {

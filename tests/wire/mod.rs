@@ -4,6 +4,8 @@
 
 pub(crate) mod bytes;
 pub(crate) mod compare;
+pub(crate) mod documented;
+pub(crate) mod drops;
 pub(crate) mod files;
 pub(crate) mod intent;
 pub(crate) mod replay;
