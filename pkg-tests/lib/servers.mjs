@@ -19,11 +19,13 @@ const MEDIA_TYPES = {
  *
  * @param {string} folder
  * @param {Record<string, string>} [headers] sent with every file
+ * @param {Record<string, string>} [redirects] from a path to a path
  * @returns {Promise<{ url: string, stop: () => Promise<void> }>} `url` has no slash at its end
  */
-export function serveFolder(folder, headers = {}) {
+export function serveFolder(folder, headers = {}, redirects = {}) {
   return listen(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url ?? "/", "http://localhost").pathname));
+    if (path in redirects) return response.writeHead(302, { location: redirects[path] }).end();
     const file = join(folder, path.endsWith("/") ? `${path}index.html` : path);
     const found = file.startsWith(folder) && (await stat(file).catch(() => undefined))?.isFile();
     if (!found) return response.writeHead(404).end();
