@@ -3,11 +3,13 @@
 use super::context::Context;
 use super::event::{BlockId, EventKind};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Assembler, CallId, ModelEvent, Part, StopReason, Usage};
+use crate::model::{Assembler, CallId, Model, ModelEvent, Part, StopReason, Usage};
 
 /// What has come of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
+    /// Who answers; `None` for an answer whose process is gone.
+    model: Option<Model>,
     assembler: Assembler,
     open: Vec<OpenBlock>,
     call_ids: Vec<CallId>,
@@ -92,9 +94,15 @@ impl Answer {
         }
     }
 
-    /// The provider's count so far.
+    /// An answer of this model.
+    pub(super) fn of(model: Model) -> Self {
+        Self { model: Some(model), ..Self::default() }
+    }
+
+    /// The provider's count so far, and what it costs.
     pub(super) fn usage(&self) -> Usage {
-        self.usage
+        let cost = self.model.as_ref().and_then(|model| model.cost(&self.usage));
+        Usage { cost: self.usage.cost.or(cost), ..self.usage }
     }
 
     /// How the answer ended, now that the host says that no more comes.

@@ -3,6 +3,7 @@
 use super::conversation::Conversation;
 use super::effect::{Effect, TimerId};
 use super::event::{Event, EventKind, RunId};
+use super::limits::Allowance;
 use super::timers::{Purpose, Timers};
 use crate::time::Millis;
 
@@ -14,8 +15,8 @@ pub(super) struct Context<'run> {
     pub(super) step: u32,
     /// The only tools of the step, where a hook said so.
     pub(super) active_tools: Option<&'run [String]>,
-    /// The tokens that are left to the run.
-    pub(super) tokens_left: Option<u64>,
+    /// What is left to the run.
+    pub(super) left: Allowance,
     pub(super) timers: &'run mut Timers,
     pub(super) conversation: &'run mut Conversation,
 }

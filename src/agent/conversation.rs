@@ -8,6 +8,7 @@ use super::definition::{Agent, ToolDefinition};
 use super::effect::Effect;
 use super::event::Event;
 use super::ids::Ids;
+use super::limits::Allowance;
 use super::tokens;
 use super::tool_set::ToolSet;
 use crate::model::{Body, CallId, Content, Message, Origin, Usage, UserMessage};
@@ -34,8 +35,8 @@ pub(super) struct Conversation {
     pub(super) has_store: bool,
     /// Whether this is the conversation of a sub-agent.
     pub(super) is_nested: bool,
-    /// The tokens that the run outside leaves to this one. Lent with each input and not saved.
-    pub(super) allowance: Option<u64>,
+    /// What the run outside leaves to this one. Lent with each input and not saved.
+    pub(super) allowance: Allowance,
     pub(super) effects: VecDeque<Effect>,
     pub(super) events: VecDeque<Event>,
 }
@@ -46,7 +47,7 @@ impl Conversation {
             tools: ToolSet::new(agent.tools.clone(), agent.discovery.clone()),
             has_store: agent.has_store,
             is_nested: false,
-            allowance: None,
+            allowance: Allowance::default(),
             next_tools: None,
             agent,
             history: Vec::new(),

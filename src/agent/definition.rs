@@ -6,7 +6,7 @@ use super::compaction::Compaction;
 use super::discovery::Discovery;
 use super::sub_agent::SubAgent;
 use crate::json::RawJson;
-use crate::model::{Model, RequestOptions};
+use crate::model::{Dollars, Model, RequestOptions};
 
 /// What an agent is. Immutable and shared; a session holds a conversation with it.
 #[derive(Clone, Debug)]
@@ -108,6 +108,9 @@ pub struct Policy {
     /// The most tokens of one run, read and written together as the provider counts them, those of sub-agents included;
     /// `None` for no limit, the default. Looked at between steps, so that the last step may go beyond it.
     pub max_tokens: Option<u64>,
+    /// The most that one run may cost, in US dollars; `None` for no limit, the default. Every model that is called must have
+    /// [prices](crate::model::Model::prices) then. Looked at between steps, so that the last step may go beyond it.
+    pub max_cost: Option<Dollars>,
     /// When and how a history that has become too long is sent in a shorter form; `None` to let such a call fail.
     pub compaction: Option<Compaction>,
     /// The most attempts of one model call, the first included. Default 4.
@@ -138,6 +141,7 @@ impl Default for Policy {
             max_steps: 20,
             max_identical_steps: 3,
             max_tokens: None,
+            max_cost: None,
             compaction: Some(Compaction::default()),
             max_attempts: 4,
             retry_base: 1_000,

@@ -2,11 +2,29 @@
 
 use super::compaction::Compaction;
 use super::conversation::Conversation;
+use super::definition::Policy;
 use super::event::{EndReason, EventKind};
 use super::repetition;
 use super::run::Run;
-use crate::model::Origin;
+use crate::model::{Dollars, Origin, Usage};
 use crate::time::Millis;
+
+/// What is left of the limits of tokens and cost; `None` where there is no such limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Allowance {
+    pub(super) tokens: Option<u64>,
+    pub(super) cost: Option<Dollars>,
+}
+
+impl Allowance {
+    /// What is left after this.
+    pub(super) fn without(self, spent: &Usage) -> Self {
+        Self {
+            tokens: self.tokens.map(|left| left.saturating_sub(spent.total())),
+            cost: self.cost.map(|left| left.minus(spent.cost.unwrap_or_default())),
+        }
+    }
+}
 
 impl Run {
     pub(super) fn compact_beyond_threshold(&mut self, conversation: &mut Conversation, now: Millis) {
@@ -55,11 +73,15 @@ impl Run {
         }
     }
 
-    /// The tokens that are left to the run by its own limit and that of the run outside, without what sub-agents at work
-    /// have taken.
-    pub(super) fn tokens_left(&self, conversation: &Conversation) -> Option<u64> {
-        let own = conversation.agent.policy.max_tokens.map(|limit| limit.saturating_sub(self.usage.total()));
-        own.into_iter().chain(conversation.allowance).min()
+    /// What is left to the run by its own limits and those of the run outside, without what sub-agents at work have taken.
+    pub(super) fn left(&self, conversation: &Conversation) -> Allowance {
+        let Policy { max_tokens, max_cost, .. } = conversation.agent.policy;
+        let own = Allowance { tokens: max_tokens, cost: max_cost }.without(&self.usage);
+        let outer = conversation.allowance;
+        Allowance {
+            tokens: own.tokens.into_iter().chain(outer.tokens).min(),
+            cost: own.cost.into_iter().chain(outer.cost).min(),
+        }
     }
 
     /// The limit that forbids another step.
@@ -67,8 +89,10 @@ impl Run {
         let policy = &conversation.agent.policy;
         if self.steps >= policy.max_steps {
             Some("steps")
-        } else if self.tokens_left(conversation) == Some(0) {
+        } else if self.left(conversation).tokens == Some(0) {
             Some("tokens")
+        } else if self.left(conversation).cost == Some(Dollars::ZERO) {
+            Some("cost")
         } else {
             None
         }

@@ -240,9 +240,9 @@ impl Run {
     /// What the parts of the run need to act.
     pub(super) fn context<'run>(&'run mut self, conversation: &'run mut Conversation, now: Millis) -> Context<'run> {
         let step = self.steps.saturating_sub(1);
-        let tokens_left = self.tokens_left(conversation);
+        let left = self.left(conversation);
         let active_tools = self.active_tools.as_deref();
-        Context { now, run_id: &self.id, step, active_tools, tokens_left, timers: &mut self.timers, conversation }
+        Context { now, run_id: &self.id, step, active_tools, left, timers: &mut self.timers, conversation }
     }
 
     /// The batch that is worked on, and what it needs to act.
@@ -252,11 +252,11 @@ impl Run {
         now: Millis,
     ) -> Result<(&'run mut Batch, Context<'run>), InputError> {
         let step = self.steps.saturating_sub(1);
-        let tokens_left = self.tokens_left(conversation);
+        let left = self.left(conversation);
         let Phase::Tools { batch, .. } = &mut self.phase else { return Err(InputError::Unexpected) };
         let active_tools = self.active_tools.as_deref();
         let timers = &mut self.timers;
-        Ok((batch, Context { now, run_id: &self.id, step, active_tools, tokens_left, timers, conversation }))
+        Ok((batch, Context { now, run_id: &self.id, step, active_tools, left, timers, conversation }))
     }
 
     fn hook_replied(
@@ -276,11 +276,11 @@ impl Run {
 
     fn advance_tools(&mut self, conversation: &mut Conversation, now: Millis) {
         let step = self.steps.saturating_sub(1);
-        let tokens_left = self.tokens_left(conversation);
+        let left = self.left(conversation);
         let active_tools = self.active_tools.as_deref();
         let Phase::Tools { batch, suspension } = &mut self.phase else { return };
         let timers = &mut self.timers;
-        let mut context = Context { now, run_id: &self.id, step, active_tools, tokens_left, timers, conversation };
+        let mut context = Context { now, run_id: &self.id, step, active_tools, left, timers, conversation };
         batch.advance(&mut context);
         if let Some((results, all_terminate)) = batch.results() {
             let spent = batch.spent_within();

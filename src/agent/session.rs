@@ -29,9 +29,9 @@ use crate::time::Millis;
 ///
 /// use crablet::Millis;
 /// use crablet::agent::{Agent, Effect, Input, Session};
-/// use crablet::model::{Access, Content, Model, ModelEvent, StopReason};
+/// use crablet::model::{Content, Model, ModelEvent, StopReason};
 ///
-/// let model = Model { provider: "example".into(), id: "parrot".into(), access: Access::Function("parrot".into()) };
+/// let model = Model::function("parrot");
 /// let mut session = Session::new(Arc::new(Agent::new(model)), 7);
 /// let now = Millis(0);
 /// session.handle(now, Input::Prompt(vec![Content::Text("hello".into())]))?;

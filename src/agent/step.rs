@@ -45,14 +45,23 @@ impl Run {
 
     /// Makes an attempt of the step's model call.
     pub(super) fn call_model(&mut self, conversation: &mut Conversation, now: Millis, attempt: u32) {
-        let id = ModelCallId(conversation.ids.number());
         let request = Arc::new(self.plan.request(conversation, self.active_tools.as_deref()));
+        if request.model.prices.is_none() && self.left(conversation).cost.is_some() {
+            let message = format!(
+                "the run has a limit of cost, but the prices of the model \"{}\" are not known; give the model prices",
+                request.model.id
+            );
+            let error = Error::new(ErrorKind::InvalidInput, message);
+            self.end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
+            return;
+        }
+        let id = ModelCallId(conversation.ids.number());
         let model = request.model.reference();
+        let answer = Answer::of(request.model.clone());
         let first_byte_timeout = conversation.agent.policy.first_byte_timeout;
         let mut context = self.context(conversation, now);
         context.perform(Effect::CallModel { call: id, request });
         context.set_timer(Purpose::ModelSilence, first_byte_timeout);
-        let answer = Answer::default();
         let call = ModelCall { id, attempt, model, answer, last_data: None, data_since_timer: false };
         self.phase = Phase::Calling(Box::new(call));
     }
@@ -66,14 +75,14 @@ impl Run {
         events: Vec<ModelEvent>,
     ) -> Result<(), InputError> {
         let step = self.steps.saturating_sub(1);
-        let tokens_left = self.tokens_left(conversation);
+        let left = self.left(conversation);
         let Phase::Calling(call) = &mut self.phase else { return Err(InputError::Unexpected) };
         if call.id != id {
             return Err(InputError::Unexpected);
         }
         let active_tools = self.active_tools.as_deref();
         let timers = &mut self.timers;
-        let mut context = Context { now, run_id: &self.id, step, active_tools, tokens_left, timers, conversation };
+        let mut context = Context { now, run_id: &self.id, step, active_tools, left, timers, conversation };
         let idle_timeout = context.conversation.agent.policy.idle_timeout;
         if context
             .timers

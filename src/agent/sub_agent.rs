@@ -113,7 +113,7 @@ impl Call {
         session.conversation.ids.next = outer.ids.next;
         session.conversation.checkpoints = outer.checkpoints;
         session.conversation.has_store = outer.has_store;
-        session.conversation.allowance = context.tokens_left;
+        session.conversation.allowance = context.left;
         let outcome = work(session, context.now);
         outer.ids.next = session.conversation.ids.next;
         outer.checkpoints = session.conversation.checkpoints;

@@ -59,16 +59,14 @@ impl Batch {
         self.calls.iter().any(|call| call.waits_within(input))
     }
 
-    /// Tokens that the sub-agents of the calls have taken so far.
+    /// What the sub-agents of the calls have taken so far.
     pub(super) fn spent_within(&self) -> Usage {
         self.calls.iter().fold(Usage::default(), |sum, call| sum.plus(call.spent_within()))
     }
 
     /// Takes from what is left what sub-agents have taken.
     fn count_the_spent(&self, context: &mut Context<'_>) {
-        if let Some(left) = &mut context.tokens_left {
-            *left = left.saturating_sub(self.spent_within().total());
-        }
+        context.left = context.left.without(&self.spent_within());
     }
 
     /// The call with this id.

@@ -38,6 +38,10 @@ export interface AgentOptions<T extends ToolSet = ToolSet> {
   /** The most tokens of one run, read and written together; looked at between steps. Default: no limit. */
   readonly maxTokens?: number;
   /**
+   * The most that one run may cost, in US dollars; looked at between steps. The model needs `prices` then. Default: no limit.
+   */
+  readonly maxCost?: number;
+  /**
    * How a history that has become too long is sent in a shorter form; what is kept stays whole. Default: when the provider
    * says that the input is too long. With `thresholdTokens`, before each call that would read more. `false`: never.
    */
@@ -272,6 +276,7 @@ function configOf(options: AgentOptions<ToolSet>): Record<string, unknown> {
     policy: {
       maxSteps: options.maxSteps,
       maxTokens: options.maxTokens,
+      maxCost: options.maxCost,
       compaction: options.compaction,
       timeoutMs: options.timeoutMs,
       ...(retry === false ? { maxAttempts: 1 } : { maxAttempts: retry?.maxAttempts, retryBaseMs: retry?.baseDelayMs }),
@@ -295,6 +300,7 @@ function modelConfig(model: Model | ModelFunction): Record<string, unknown> {
     baseUrl: options.baseUrl === undefined ? undefined : String(options.baseUrl).replace(/\/+$/, ""),
     headers: [...new Headers(options.headers)],
     key: typeof credentials === "string" ? credentials : undefined,
+    prices: options.prices,
     asksForCredentials: typeof credentials === "function",
   };
 }

@@ -66,6 +66,7 @@ export {
   openai,
   openaiCompatible,
   openrouter,
+  type Prices,
   type ProviderOptions,
   vertex,
   type VertexOptions,

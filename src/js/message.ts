@@ -5,6 +5,8 @@ export interface Usage {
   readonly cacheReadTokens?: number;
   readonly cacheWriteTokens?: number;
   readonly reasoningTokens?: number;
+  /** US dollars, by the prices of the model; absent when it has none. */
+  readonly cost?: number;
 }
 
 /** Text. */

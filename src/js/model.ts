@@ -32,6 +32,19 @@ export type CoreCredentials =
   | { readonly headers: readonly [string, string][] }
   | { readonly aws: AwsCredentials };
 
+/** What a million tokens of a model cost, in US dollars. `crablet/models` has those of many models. */
+export interface Prices {
+  readonly input: number;
+  /** Tokens written, those of reasoning included. */
+  readonly output: number;
+  /** Tokens read from the provider's cache. Default: as `input`. */
+  readonly cacheRead?: number;
+  /** Tokens written to the provider's cache. Default: as `input`. */
+  readonly cacheWrite?: number;
+  /** Other prices for requests that read more than `above` tokens. */
+  readonly long?: Omit<Prices, "long"> & { readonly above: number };
+}
+
 /** How a provider is reached. */
 export interface ProviderOptions {
   /**
@@ -46,6 +59,8 @@ export interface ProviderOptions {
   readonly headers?: HeadersInit;
   /** What to use in place of the platform's `fetch`. */
   readonly fetch?: typeof fetch;
+  /** What the model costs: then usage has the cost, and `maxCost` of the agent works. */
+  readonly prices?: Prices;
 }
 
 /** Options of `anthropic()`. */

@@ -36,6 +36,7 @@ fn at(wire: &'static dyn Wire, resource: &str, id: Arc<str>) -> Model {
         provider: "azure".into(),
         id,
         access: Access::Http { wire, base_url: Some(base_url.into()), headers: Arc::default() },
+        prices: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::prices::Dollars;
 use crate::json::RawJson;
 
 /// The identity of a message within its session. Unique and never reused.
@@ -329,7 +330,7 @@ impl StopReason {
     }
 }
 
-/// Tokens as the provider counted them; `None` where it did not say.
+/// Tokens as the provider counted them, and what they cost; `None` where it did not say, or no prices are known.
 ///
 /// Whether `input` holds the cached tokens, and `output` the reasoning, differs by provider and is not recomputed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -344,6 +345,8 @@ pub struct Usage {
     pub cache_write: Option<u64>,
     /// Tokens of reasoning.
     pub reasoning: Option<u64>,
+    /// What they cost, by the prices of the model.
+    pub cost: Option<Dollars>,
 }
 
 impl Usage {
@@ -367,6 +370,10 @@ impl Usage {
             cache_read: sum(self.cache_read, other.cache_read),
             cache_write: sum(self.cache_write, other.cache_write),
             reasoning: sum(self.reasoning, other.reasoning),
+            cost: match (self.cost, other.cost) {
+                (None, None) => None,
+                (left, right) => Some(left.unwrap_or_default().plus(right.unwrap_or_default())),
+            },
         }
     }
 }

@@ -12,6 +12,7 @@ use super::message::{
     AssistantMessage, Body, CallId, Content, File, FileData, Message, MessageId, ModelRef, Origin, Part, Source,
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
 };
+use super::prices::Dollars;
 use crate::json::{Object, RawJson};
 
 /// Why JSON is not a message.
@@ -215,7 +216,7 @@ impl ModelRef {
 }
 
 impl Usage {
-    /// Reads `{inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens}`. Each may be missing.
+    /// Reads `{inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, cost}`. Each may be missing.
     pub fn read(object: &Object<'_>) -> Self {
         Self {
             input: object.integer("inputTokens"),
@@ -223,6 +224,7 @@ impl Usage {
             cache_read: object.integer("cacheReadTokens"),
             cache_write: object.integer("cacheWriteTokens"),
             reasoning: object.integer("reasoningTokens"),
+            cost: Dollars::read(object, "cost"),
         }
     }
 }
@@ -358,6 +360,7 @@ impl Serialize for Usage {
         optional(&mut map, "cacheReadTokens", self.cache_read.as_ref())?;
         optional(&mut map, "cacheWriteTokens", self.cache_write.as_ref())?;
         optional(&mut map, "reasoningTokens", self.reasoning.as_ref())?;
+        optional(&mut map, "cost", self.cost.as_ref())?;
         map.end()
     }
 }
@@ -460,9 +463,17 @@ mod tests {
 
     fn usage() -> impl Strategy<Value = Usage> {
         let count = || option::of(any::<u64>());
-        (count(), count(), count(), count(), count()).prop_map(|(input, output, cache_read, cache_write, reasoning)| {
-            Usage { input, output, cache_read, cache_write, reasoning }
-        })
+        let cost = option::of(any::<u32>().prop_map(|cents| Dollars::from_cents(cents.into())));
+        (count(), count(), count(), count(), count(), cost).prop_map(
+            |(input, output, cache_read, cache_write, reasoning, cost)| Usage {
+                input,
+                output,
+                cache_read,
+                cache_write,
+                reasoning,
+                cost,
+            },
+        )
     }
 
     fn body() -> impl Strategy<Value = Body> {

@@ -35,6 +35,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 #[cfg(feature = "wires")]
 mod output;
+mod prices;
 mod request;
 #[cfg(feature = "wires")]
 mod retry_after;
@@ -53,6 +54,7 @@ pub use message::{
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
 };
 pub use message_json::MessageError;
+pub use prices::{Counting, Dollars, LongPrices, Prices};
 pub use request::{Access, Effort, Model, ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice, ToolSpec};
 
 use crate::error::Error;
@@ -78,6 +80,11 @@ pub trait Wire: Send + Sync {
     ///
     /// `auth` when the credentials are of a kind that this wire cannot use.
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, now: Millis) -> Result<(), Error>;
+
+    /// What the counts of tokens leave out at this provider.
+    fn counting(&self, _provider: &str) -> Counting {
+        Counting::default()
+    }
 
     /// A decoder for the answer with this head, be it a stream, a whole JSON document or an error.
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder>;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Wire;
-use super::message::{Message, ModelRef};
+use super::message::{Message, ModelRef, Usage};
+use super::prices::{Counting, Dollars, Prices};
 use crate::json::RawJson;
 
 /// A model to call: which one, over which wire protocol, at which address. Holds no secret.
@@ -16,6 +17,8 @@ pub struct Model {
     pub id: Arc<str>,
     /// How it is reached.
     pub access: Access,
+    /// What it costs, where that is known: then usage has the cost, and runs may have a budget.
+    pub prices: Option<Prices>,
 }
 
 /// How a model is reached.
@@ -49,7 +52,7 @@ impl Model {
     /// A model that is a function of the host, registered there under this name.
     pub fn function(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
-        Self { provider: "function".into(), id: name.clone(), access: Access::Function(name) }
+        Self { provider: "function".into(), id: name.clone(), access: Access::Function(name), prices: None }
     }
 
     /// The same model at another address: a proxy, a gateway, a compatible server. Paths are appended to it.
@@ -71,6 +74,22 @@ impl Model {
             *headers = kept.chain([(name.clone(), value.into())]).collect();
         }
         self
+    }
+
+    /// The same model with its prices.
+    #[must_use]
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.prices = Some(prices);
+        self
+    }
+
+    /// What this usage of the model costs, as far as prices and counts are known.
+    pub fn cost(&self, usage: &Usage) -> Option<Dollars> {
+        let counting = match &self.access {
+            Access::Http { wire, .. } => wire.counting(&self.provider),
+            Access::Function(_) => Counting::default(),
+        };
+        self.prices?.cost(usage, counting)
     }
 
     /// The stored form of this model's identity.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire, gemini, output};
+use super::{Counting, Decoder, Wire, gemini, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -22,6 +22,7 @@ pub fn model(project: &str, location: &str, id: impl Into<Arc<str>>) -> Model {
         provider: "vertex".into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: Some(base_url.into()), headers: Arc::default() },
+        prices: None,
     }
 }
 
@@ -43,6 +44,10 @@ impl Wire for Vertex {
 
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {
         credentials.apply(request, |token| ("authorization", format!("Bearer {token}")))
+    }
+
+    fn counting(&self, provider: &str) -> Counting {
+        gemini::WIRE.counting(provider)
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {

@@ -241,7 +241,8 @@ pub(crate) fn innermost(effect: Effect) -> Effect {
 
 /// An agent with these tools, whose model is the test itself.
 pub(crate) fn agent(tools: Vec<ToolDefinition>) -> Agent {
-    let model = Model { provider: "test".into(), id: "scripted".into(), access: Access::Function("test".into()) };
+    let model =
+        Model { provider: "test".into(), id: "scripted".into(), access: Access::Function("test".into()), prices: None };
     Agent { tools: tools.into_iter().map(Arc::new).collect(), ..Agent::new(model) }
 }
 

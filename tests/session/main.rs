@@ -3,6 +3,7 @@
 
 mod cases;
 mod compaction;
+mod cost;
 mod discovery;
 mod ending;
 mod events;

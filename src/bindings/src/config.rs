@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crablet::agent::{Agent, Compaction, Hooks, Policy, ToolDefinition};
 use crablet::json::Object;
-use crablet::model::{Access, Effort, Model, Reasoning, RequestOptions, ToolChoice, Wire};
+use crablet::model::{Access, Dollars, Effort, Model, Prices, Reasoning, RequestOptions, ToolChoice, Wire};
 use crablet::{Error, ErrorKind};
 
 /// The name that the one model function of an agent is registered with.
@@ -47,7 +47,8 @@ fn read_model(object: &Object<'_>) -> Result<Model, Error> {
             headers: read_headers(object).into(),
         }
     };
-    Ok(Model { provider: text("provider").into(), id: text("id").into(), access })
+    let prices = object.object("prices").and_then(|prices| Prices::read(&prices));
+    Ok(Model { provider: text("provider").into(), id: text("id").into(), access, prices })
 }
 
 fn wire_named(name: &str) -> Result<&'static dyn Wire, Error> {
@@ -105,6 +106,7 @@ fn read_policy(object: &Object<'_>) -> Policy {
     Policy {
         max_steps: count("maxSteps", default.max_steps),
         max_tokens: object.integer("maxTokens"),
+        max_cost: Dollars::read(object, "maxCost"),
         compaction: match object.boolean("compaction") {
             Some(false) => None,
             _ => object.object("compaction").map(|compaction| read_compaction(&compaction)).or(default.compaction),

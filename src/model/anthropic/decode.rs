@@ -101,6 +101,7 @@ impl MessageDecoder {
             cache_read: usage.integer("cache_read_input_tokens").or(self.usage.cache_read),
             cache_write: usage.integer("cache_creation_input_tokens").or(self.usage.cache_write),
             reasoning: details.and_then(|details| details.integer("thinking_tokens")).or(self.usage.reasoning),
+            cost: None,
         };
         if counted != self.usage {
             self.usage = counted;

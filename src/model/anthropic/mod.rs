@@ -10,7 +10,7 @@ use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire, output};
+use super::{Counting, Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -21,6 +21,7 @@ pub fn model(id: impl Into<Arc<str>>) -> Model {
         provider: "anthropic".into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
+        prices: None,
     }
 }
 
@@ -64,6 +65,10 @@ impl Wire for Anthropic {
 
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {
         credentials.apply(request, |key| ("x-api-key", key.to_owned()))
+    }
+
+    fn counting(&self, _provider: &str) -> Counting {
+        Counting { cache_apart: true, ..Counting::default() }
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {

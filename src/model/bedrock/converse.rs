@@ -221,6 +221,7 @@ fn count(payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
             cache_read: usage.integer("cacheReadInputTokens"),
             cache_write: usage.integer("cacheWriteInputTokens"),
             reasoning: None,
+            cost: None,
         }));
     }
 }

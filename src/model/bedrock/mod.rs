@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire, output};
+use super::{Counting, Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -28,6 +28,7 @@ pub fn model(region: &str, id: impl Into<Arc<str>>) -> Model {
             base_url: Some(format!("https://bedrock-runtime.{region}.amazonaws.com").into()),
             headers: Arc::default(),
         },
+        prices: None,
     }
 }
 
@@ -54,6 +55,10 @@ impl Wire for Bedrock {
             Credentials::Aws(keys) => sigv4::sign(request, keys, "bedrock", now),
             other => other.apply(request, |key| ("authorization", format!("Bearer {key}"))),
         }
+    }
+
+    fn counting(&self, _provider: &str) -> Counting {
+        Counting { cache_apart: true, ..Counting::default() }
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {

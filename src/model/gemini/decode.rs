@@ -200,6 +200,7 @@ impl ContentDecoder {
             cache_read: usage.integer("cachedContentTokenCount").or(self.usage.cache_read),
             cache_write: None,
             reasoning: usage.integer("thoughtsTokenCount").or(self.usage.reasoning),
+            cost: None,
         };
         if counted != self.usage {
             self.usage = counted;

@@ -13,7 +13,7 @@ use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire, output};
+use super::{Counting, Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -23,6 +23,7 @@ pub fn model(id: impl Into<Arc<str>>) -> Model {
         provider: "gemini".into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
+        prices: None,
     }
 }
 
@@ -54,6 +55,10 @@ impl Wire for Gemini {
 
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {
         credentials.apply(request, |key| ("x-goog-api-key", key.to_owned()))
+    }
+
+    fn counting(&self, _provider: &str) -> Counting {
+        Counting { reasoning_apart: true, ..Counting::default() }
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {

@@ -242,6 +242,7 @@ impl ChatDecoder {
             reasoning: within("completion_tokens_details", "reasoning_tokens")
                 .or_else(|| usage.integer("reasoning_tokens"))
                 .or(self.usage.reasoning),
+            cost: None,
         };
         if counted != self.usage {
             self.usage = counted;

@@ -15,7 +15,7 @@ use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
 use super::request::{Access, Model, ModelRequest};
-use super::{Decoder, Wire, output};
+use super::{Counting, Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
 
@@ -25,6 +25,7 @@ pub fn model(profile: Profile, id: impl Into<Arc<str>>) -> Model {
         provider: profile.name().into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
+        prices: None,
     }
 }
 
@@ -53,6 +54,11 @@ impl Wire for OpenAiChat {
 
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {
         credentials.apply(request, |key| ("authorization", format!("Bearer {key}")))
+    }
+
+    /// xAI counts what was reasoned apart from what was written; the others count it in.
+    fn counting(&self, provider: &str) -> Counting {
+        Counting { reasoning_apart: provider == "xai", ..Counting::default() }
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {

@@ -303,6 +303,7 @@ fn count(usage: &Object<'_>) -> Usage {
         cache_read: within("input_tokens_details", "cached_tokens"),
         cache_write: within("input_tokens_details", "cache_write_tokens"),
         reasoning: within("output_tokens_details", "reasoning_tokens"),
+        cost: None,
     }
 }
 

@@ -21,6 +21,7 @@ pub fn model(id: impl Into<Arc<str>>) -> Model {
         provider: "openai".into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
+        prices: None,
     }
 }
 
