@@ -69,7 +69,7 @@ proptest! {
             answer
         };
         let mut world = World::new(options(era), server).cut(cut);
-        let limits = CallOptions { idle_timeout: 1_000, maximum: Some(60_000) };
+        let limits = CallOptions { idle_timeout: 1_000, maximum: Some(60_000), ..CallOptions::default() };
         let requests = [Request::ListTools, call("x"), call("y")];
         let started: Vec<_> = requests.into_iter().map(|request| world.start(request, limits.clone())).collect();
         world.run_until(|event| matches!(event, Event::Done { operation, .. } if *operation == started[2]).then_some(()));

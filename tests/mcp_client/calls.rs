@@ -8,7 +8,7 @@ use crablet::mcp::protocol::EraChoice;
 use serde_json::{Value, json};
 
 use crate::mcp_support::{Answer, Then, World, body_of, method_of};
-use crate::server::{call, error, handshake, options, response, stateless, text};
+use crate::server::{call, error, handshake, options, response, stateless, text, tool_result};
 
 #[test]
 fn a_cancelled_call_is_told_to_the_server_in_its_eras_way() {
@@ -146,7 +146,7 @@ fn sixty_four_calls_are_under_way_at_once_and_each_gets_its_own_answer() {
     let started = world.now;
     let calls: Vec<_> = (0..64).map(|number| world.start(call(&number.to_string()), CallOptions::default())).collect();
     for (number, operation) in calls.into_iter().enumerate() {
-        let Reply::ToolResult(result) = world.finish(operation).unwrap() else { panic!("no tool result") };
+        let result = tool_result(world.finish(operation).unwrap());
         assert_eq!(result.text(), number.to_string());
     }
     assert_eq!(world.now.since(started), 64, "they ran beside one another");

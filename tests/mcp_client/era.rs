@@ -4,7 +4,7 @@ use crablet::{ErrorKind, Millis};
 use serde_json::{Value, json};
 
 use crate::mcp_support::{Answer, Then, World, body_of, method_of};
-use crate::server::{call, error, handshake, options, response, stateless, text};
+use crate::server::{call, error, handshake, options, response, stateless, text, tool_result};
 
 fn record(world: &World<'_>) -> EraRecord {
     let found = world.events.iter().rev().find_map(|event| match event {
@@ -27,7 +27,10 @@ fn a_stateless_server_is_spoken_to_without_session_or_handshake() {
         let meta = &body_of(request)["params"]["_meta"];
         assert_eq!(request.header("mcp-protocol-version"), Some("2026-07-28"));
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        let is_call = method_of(request) == "tools/call";
+        let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        let offered = if is_call { tasks } else { json!({}) };
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], offered);
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "crablet");
         assert_eq!(request.header("mcp-method"), Some(method_of(request).as_str()));
         assert_eq!(request.header("mcp-session-id"), None);
@@ -142,7 +145,7 @@ fn a_wrong_record_is_found_out_and_the_call_still_made() {
             None => refusal.clone(),
         });
         let mut world = World::new(known(Era::Stateless), server);
-        let Reply::ToolResult(result) = world.perform(call("x")).unwrap() else { panic!("no tool result") };
+        let result = tool_result(world.perform(call("x")).unwrap());
         assert_eq!(result.text(), "ok");
         assert_eq!(record(&world).era, Era::Handshake(Revision::V2025_11_25));
     }

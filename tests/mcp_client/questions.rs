@@ -3,13 +3,13 @@ use std::cell::RefCell;
 use crablet::ErrorKind;
 use crablet::json::RawJson;
 use crablet::jsonrpc::Params;
-use crablet::mcp::client::{CallOptions, ClientOptions, Input, Reply};
+use crablet::mcp::client::{CallOptions, ClientOptions, Input};
 use crablet::mcp::protocol::EraChoice;
 use crablet::model::HttpRequest;
 use serde_json::{Value, json};
 
 use crate::mcp_support::{Answer, Then, World, body_of, method_of};
-use crate::server::{call, handshake, notification, options, response, stateless, text};
+use crate::server::{call, handshake, notification, options, response, stateless, text, tool_result};
 
 fn with_elicitation(era: EraChoice) -> ClientOptions {
     ClientOptions { capabilities: Params::new().with("elicitation", &Params::new()), ..options(era) }
@@ -55,7 +55,7 @@ fn a_stateless_server_gets_the_answers_and_its_state_with_the_next_try() {
     let (question, method, _) = world.asked.remove(0);
     assert_eq!(method, "elicitation/create");
     world.input(Input::Answer { question, outcome: Ok(raw(&json!({ "action": "accept" }))) });
-    let Reply::ToolResult(result) = world.finish(operation).unwrap() else { panic!("no tool result") };
+    let result = tool_result(world.finish(operation).unwrap());
     assert_eq!(result.text(), "hello Ada");
 
     let tries = tries.borrow();
@@ -98,7 +98,7 @@ fn a_handshake_server_is_answered_while_its_call_waits_without_a_time_limit() {
         _ => Answer::new(405),
     });
     let mut world = World::new(with_elicitation(EraChoice::Handshake), server);
-    let limits = CallOptions { idle_timeout: 600_000, maximum: None };
+    let limits = CallOptions { idle_timeout: 600_000, ..CallOptions::default() };
     let operation = world.start(call("ask"), limits);
     asked(&mut world);
     let (question, ..) = world.asked[0].clone();
@@ -116,7 +116,7 @@ fn a_question_whose_answer_nobody_wants_is_withdrawn() {
         _ => Answer::new(202),
     });
     let mut world = World::new(with_elicitation(EraChoice::Handshake), server);
-    let operation = world.start(call("ask"), CallOptions { idle_timeout: 1_000, maximum: None });
+    let operation = world.start(call("ask"), CallOptions { idle_timeout: 1_000, ..CallOptions::default() });
     asked(&mut world);
     let (question, ..) = world.asked[0].clone();
     assert_eq!(world.finish(operation).unwrap_err().kind(), ErrorKind::Timeout);

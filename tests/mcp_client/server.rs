@@ -1,8 +1,8 @@
 //! Answers that the scripted servers of several tests give.
 
 use crablet::json::RawJson;
-use crablet::mcp::client::{ClientOptions, Request, TransportKind};
-use crablet::mcp::protocol::EraChoice;
+use crablet::mcp::client::{ClientOptions, Reply, Request, TransportKind};
+use crablet::mcp::protocol::{CallToolResult, EraChoice};
 use crablet::model::HttpRequest;
 use serde_json::{Value, json};
 
@@ -14,6 +14,11 @@ pub(crate) fn options(era: EraChoice) -> ClientOptions {
 
 pub(crate) fn call(name: &str) -> Request {
     Request::CallTool { name: name.to_owned(), arguments: RawJson::parse("{}").unwrap() }
+}
+
+pub(crate) fn tool_result(reply: Reply) -> CallToolResult {
+    let Reply::ToolResult(result) = reply else { panic!("no tool result: {reply:?}") };
+    CallToolResult::read(&result).unwrap()
 }
 
 pub(crate) fn response(request: &HttpRequest, result: &Value) -> Value {

@@ -136,7 +136,7 @@ fn an_answer_without_end_is_cut_off_with_a_clear_error() {
 
 #[test]
 fn comments_keep_a_call_alive_and_silence_ends_it() {
-    let limits = CallOptions { idle_timeout: 1_000, maximum: None };
+    let limits = CallOptions { idle_timeout: 1_000, ..CallOptions::default() };
     let server = handshake(|request| match method_of(request).as_str() {
         "tools/call" => (0..5)
             .fold(Answer::stream().pausing(900), |answer, _| answer.chunk(": at work\n\n"))

@@ -4,7 +4,7 @@ use base64_text::decode;
 use crablet::Error;
 use crablet::json::RawJson;
 use crablet::mcp::client::{self, CallOptions, ClientOptions, Event, Reply, Request, TransportKind};
-use crablet::mcp::protocol::EraChoice;
+use crablet::mcp::protocol::{CallToolResult, EraChoice};
 use crablet::model::HttpRequest;
 use serde_json::{Map, Value};
 
@@ -127,7 +127,9 @@ fn perform(world: &mut World<'_>, op: &Value) -> Result<Outcome, String> {
 fn given(reply: Reply) -> Given {
     match reply {
         Reply::Tools(tools) => Given::Tools(tools.iter().map(|tool| tool.name.clone()).collect()),
-        Reply::ToolResult(result) => Given::Text(result.text()),
+        Reply::ToolResult(result) => {
+            CallToolResult::read(&result).map_or_else(Given::Failed, |result| Given::Text(result.text()))
+        }
         _ => Given::Done,
     }
 }

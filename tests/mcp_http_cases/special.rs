@@ -116,7 +116,7 @@ fn tool_results(results: &Value) -> Result<usize, String> {
 }
 
 fn progress() -> Result<usize, String> {
-    let limits = CallOptions { idle_timeout: 200, maximum: Some(700) };
+    let limits = CallOptions { idle_timeout: 200, maximum: Some(700), ..CallOptions::default() };
     let notification = |token: &Value, progress: u64| {
         let params = json!({ "progressToken": token, "progress": progress });
         json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
@@ -188,7 +188,7 @@ fn concurrent_calls() -> Result<usize, String> {
     let b = world.start(call("b"), CallOptions::default());
     for (operation, expected) in [(b, "b"), (a, "a")] {
         match world.finish(operation) {
-            Ok(Reply::ToolResult(result)) if result.text() == expected => {}
+            Ok(Reply::ToolResult(result)) if CallToolResult::read(&result).unwrap().text() == expected => {}
             other => return Err(format!("{expected} ended with {other:?}")),
         }
     }

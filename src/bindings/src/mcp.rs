@@ -4,16 +4,16 @@
 //! [`RunHandle::next`](crate::run::RunHandle::next) gives.
 
 use std::future::Future;
+use std::sync::Arc;
 
-use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, OnProgress, RequestFunction};
+use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, Observer, OnProgress, RequestFunction};
 use crablet::host::{BoxFuture, CancelToken, Cancelled};
 use crablet::json::{Object, RawJson};
-use crablet::mcp::client::{CallOptions, Progress};
-use crablet::mcp::protocol::Tool;
-use crablet::mcp::tools::output;
+use crablet::jsonrpc::{Params, RpcError, code};
+use crablet::mcp::client::{CallOptions, Collection, Event, Progress, Request};
+use crablet::mcp::protocol::{Capabilities, EraChoice, EraRecord, Implementation, ServerInfo};
 use crablet::mcp::transport::shim::Token;
 use crablet::mcp::transport::websocket::WebSocketOptions;
-use crablet::model::Content;
 use crablet::web::{WebHost, error_from_rejection, page_origin};
 use crablet::{Error, ErrorKind};
 use futures_util::future::{Either, select};
@@ -24,7 +24,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::config::{invalid, read_headers};
-use crate::functions::Execution;
+use crate::functions::{Execution, message};
 use crate::thrown::thrown;
 
 #[wasm_bindgen]
@@ -41,6 +41,12 @@ extern "C" {
 
     #[wasm_bindgen(method, structural, catch)]
     fn request(this: &ServerFunctions, message: &str) -> Result<Execution, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn answer(this: &ServerFunctions, method: &str, params: &str) -> Result<Execution, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn event(this: &ServerFunctions, event: &str) -> Result<(), JsValue>;
 }
 
 /// Cancels a call of a connection.
@@ -75,27 +81,34 @@ impl McpHandle {
         connect(config, functions).map(Self).map_err(thrown)
     }
 
-    /// Resolves when the connection stands.
+    /// Resolves with the JSON text of what the server says of itself.
     pub fn ready(&self, cancel: &CancelHandle, resolve: Function, reject: Function) {
         let connection = self.0.clone();
-        settle(&cancel.0, resolve, reject, async move { connection.ready().await.map(|_| String::new()) });
+        settle(&cancel.0, resolve, reject, async move { written(&ServerText::new(&connection.ready().await?)) });
     }
 
-    /// Resolves with the JSON text of a list of all tools.
-    pub fn tools(&self, cancel: &CancelHandle, resolve: Function, reject: Function) {
+    /// Resolves with the JSON text of all entries of a list: `tools`, `resources`, `resourceTemplates` or `prompts`.
+    pub fn list(&self, of: String, refresh: bool, cancel: &CancelHandle, resolve: Function, reject: Function) {
         let connection = self.0.clone();
         settle(&cancel.0, resolve, reject, async move {
-            let tools = connection.tools().await?;
-            written(&tools.iter().map(|tool| OfferedTool::new(tool)).collect::<Vec<_>>())
+            let options = CallOptions { refresh, ..CallOptions::default() };
+            let collection = match of.as_str() {
+                "tools" => {
+                    let tools = connection.tools_with(options).await?;
+                    return written(&tools.iter().map(|tool| &tool.raw).collect::<Vec<_>>());
+                }
+                "resources" => Collection::Resources,
+                "resourceTemplates" => Collection::ResourceTemplates,
+                _ => Collection::Prompts,
+            };
+            written(&connection.entries_with(collection, options).await?)
         });
     }
 
-    /// Resolves with the JSON text of the result.
-    #[wasm_bindgen(js_name = callTool)]
-    pub fn call_tool(
+    /// Resolves with the JSON text of a result. The request is `CoreRequest` of `src/js/core.ts`, as JSON.
+    pub fn request(
         &self,
-        name: String,
-        input: String,
+        request: String,
         progress: Option<Function>,
         cancel: &CancelHandle,
         resolve: Function,
@@ -103,16 +116,15 @@ impl McpHandle {
     ) {
         let connection = self.0.clone();
         settle(&cancel.0, resolve, reject, async move {
-            let arguments = RawJson::parse(input).map_err(|error| invalid(error.to_string()))?;
+            let (request, options) = read_request(&request)?;
             let on_progress = progress.map(|report| Box::new(Report(report)) as Box<dyn OnProgress>);
-            let result = connection.call_tool(name, arguments, CallOptions::default(), on_progress).await?;
-            let output = output(result);
-            written(&CallResult {
-                content: &output.content,
-                structured_content: output.output.as_ref(),
-                is_error: output.is_error,
-            })
+            connection.ask(request, options, on_progress).await.map(|result| result.as_str().to_owned())
         });
+    }
+
+    /// Tells a handshake server something.
+    pub fn notify(&self, method: String) -> Result<(), JsValue> {
+        self.0.notify(method, Params::new()).map_err(thrown)
     }
 
     /// Resolves when the connection is closed.
@@ -159,7 +171,19 @@ fn settle_boxed(
 fn connect(config: &str, functions: ServerFunctions) -> Result<Connection, Error> {
     let config = Object::parse(config).map_err(|error| invalid(format!("the MCP server is not JSON: {error}")))?;
     let text = |name| config.string(name).unwrap_or_default();
-    let options = ConnectOptions::default();
+    let answerer = functions.clone();
+    let options = ConnectOptions {
+        era: match text("era").as_str() {
+            "stateless" => EraChoice::Stateless,
+            "handshake" => EraChoice::Handshake,
+            _ => EraChoice::Auto,
+        },
+        known_era: config.object("knownEra").and_then(|record| EraRecord::read(&record)),
+        client: config.object("client").map(|client| Implementation::read(&client)),
+        observer: Some(Arc::new(JsObserver(functions.clone()))),
+        capabilities: config.raw("capabilities").and_then(|raw| Params::from_object(&raw).ok()).unwrap_or_default(),
+        answerer: Some(Arc::new(move |method: &str, params: RawJson| answer(&answerer, method, &params))),
+    };
     match text("type").as_str() {
         "http" => {
             let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
@@ -232,38 +256,103 @@ struct Reported<'progress> {
     message: Option<&'progress str>,
 }
 
+/// What the facade is told of a server, as `CoreServer` of `src/js/core.ts`.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OfferedTool<'tool> {
-    name: &'tool str,
+struct ServerText<'server> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'tool str>,
+    info: Option<&'server Implementation>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'tool str>,
-    input_schema: &'tool RawJson,
+    capabilities: Option<&'server RawJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<&'tool RawJson>,
+    instructions: Option<&'server str>,
 }
 
-impl<'tool> OfferedTool<'tool> {
-    fn new(tool: &'tool Tool) -> Self {
+impl<'server> ServerText<'server> {
+    fn new(server: &'server ServerInfo) -> Self {
         Self {
-            name: &tool.name,
-            title: tool.title.as_deref(),
-            description: tool.description.as_deref(),
-            input_schema: &tool.input_schema,
-            output_schema: tool.output_schema.as_ref(),
+            info: server.implementation.as_ref(),
+            capabilities: server.capabilities.as_ref().and_then(Capabilities::raw),
+            instructions: server.instructions.as_deref(),
         }
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CallResult<'result> {
-    content: &'result [Content],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'result RawJson>,
-    is_error: bool,
+/// Reads `CoreRequest` of `src/js/core.ts`.
+fn read_request(text: &str) -> Result<(Request, CallOptions), Error> {
+    let object = Object::parse(text).map_err(|error| invalid(error.to_string()))?;
+    let defaults = CallOptions::default();
+    let options = CallOptions {
+        idle_timeout: object.integer("idleTimeoutMs").unwrap_or(defaults.idle_timeout),
+        maximum: object.integer("timeoutMs"),
+        refresh: object.boolean("refresh").unwrap_or_default(),
+    };
+    let method = object.string("method").unwrap_or_default();
+    let params = object.object("params").unwrap_or_default();
+    let member = |name| params.string(name).unwrap_or_default();
+    let request = match method.as_str() {
+        "tools/call" => Request::CallTool {
+            name: member("name"),
+            arguments: params.raw("arguments").unwrap_or_else(|| Params::new().to_raw()),
+        },
+        "logging/setLevel" => Request::SetLogLevel(member("level")),
+        "resources/subscribe" => Request::Subscribe { uri: member("uri"), wanted: true },
+        "resources/unsubscribe" => Request::Subscribe { uri: member("uri"), wanted: false },
+        _ => {
+            let params = object.raw("params").map(|raw| Params::from_object(&raw)).transpose()?;
+            Request::Other { method, params: params.unwrap_or_default() }
+        }
+    };
+    Ok((request, options))
+}
+
+/// Puts a question of the server to the facade.
+fn answer(
+    functions: &ServerFunctions,
+    method: &str,
+    params: &RawJson,
+) -> BoxFuture<'static, Result<RawJson, RpcError>> {
+    let asked = functions.answer(method, params.as_str());
+    let failed = |thrown: JsValue| RpcError::new(code::INTERNAL_ERROR, message(&thrown));
+    Box::pin(async move {
+        let working = CancelOnDrop(asked.map_err(failed)?);
+        let answer = JsFuture::from(working.0.result()).await.map_err(failed)?;
+        let text = answer.as_string().unwrap_or_default();
+        RawJson::parse(text).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
+    })
+}
+
+/// Tells the facade what happens on a connection.
+struct JsObserver(ServerFunctions);
+
+impl Observer for JsObserver {
+    fn observe(&self, event: &Event) {
+        if let Ok(Some(text)) = event_text(event) {
+            // The facade reports what the caller's function throws.
+            let _ = self.0.event(&text);
+        }
+    }
+}
+
+/// `CoreServerEvent` of `src/js/core.ts` as JSON text.
+fn event_text(event: &Event) -> Result<Option<String>, Error> {
+    let named = |kind: &str| Params::new().with("type", kind);
+    let members = match event {
+        Event::Connected { record, server } => {
+            named("connected").with("record", record).with("server", &ServerText::new(server))
+        }
+        Event::ToolsChanged => named("notification").with("method", "notifications/tools/list_changed"),
+        Event::Notification { method, params } => {
+            let mut members = named("notification").with("method", method);
+            if let Some(params) = params {
+                members.set("params", params);
+            }
+            members
+        }
+        Event::Warning(message) => named("warning").with("message", message),
+        Event::Closed { reason, .. } => named("closed").with("error", reason),
+        _ => return Ok(None),
+    };
+    written(&members).map(Some)
 }
 
 fn written(value: &impl Serialize) -> Result<String, Error> {

@@ -239,7 +239,16 @@ impl Connection {
     ///
     /// As for [`ready`](Self::ready), and `rpc` when the server refuses.
     pub async fn tools(&self) -> Result<Vec<Arc<Tool>>, Error> {
-        match self.perform(Request::ListTools, CallOptions::default(), None).await? {
+        self.tools_with(CallOptions::default()).await
+    }
+
+    /// All tools, within other limits, or asked for afresh.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tools`](Self::tools).
+    pub async fn tools_with(&self, options: CallOptions) -> Result<Vec<Arc<Tool>>, Error> {
+        match self.perform(Request::ListTools, options, None).await? {
             Reply::Tools(tools) => Ok(tools),
             _ => Err(unexpected_reply()),
         }
@@ -259,8 +268,22 @@ impl Connection {
         on_progress: Option<Box<dyn OnProgress>>,
     ) -> Result<CallToolResult, Error> {
         let request = Request::CallTool { name: name.into(), arguments };
+        CallToolResult::read(&self.ask(request, options, on_progress).await?)
+    }
+
+    /// Sends a request, with limits and a listener of its own, and gives its result as it came.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tools`](Self::tools).
+    pub async fn ask(
+        &self,
+        request: Request,
+        options: CallOptions,
+        on_progress: Option<Box<dyn OnProgress>>,
+    ) -> Result<RawJson, Error> {
         match self.perform(request, options, on_progress).await? {
-            Reply::ToolResult(result) => Ok(result),
+            Reply::ToolResult(value) | Reply::Value(value) => Ok(value),
             _ => Err(unexpected_reply()),
         }
     }
@@ -271,7 +294,16 @@ impl Connection {
     ///
     /// As for [`tools`](Self::tools).
     pub async fn entries(&self, collection: Collection) -> Result<Vec<RawJson>, Error> {
-        match self.perform(Request::List(collection), CallOptions::default(), None).await? {
+        self.entries_with(collection, CallOptions::default()).await
+    }
+
+    /// All entries of a list, within other limits, or asked for afresh.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tools`](Self::tools).
+    pub async fn entries_with(&self, collection: Collection, options: CallOptions) -> Result<Vec<RawJson>, Error> {
+        match self.perform(Request::List(collection), options, None).await? {
             Reply::Entries(entries) => Ok(entries),
             _ => Err(unexpected_reply()),
         }
@@ -284,10 +316,16 @@ impl Connection {
     /// As for [`tools`](Self::tools).
     pub async fn request(&self, method: impl Into<String>, params: Params) -> Result<RawJson, Error> {
         let request = Request::Other { method: method.into(), params };
-        match self.perform(request, CallOptions::default(), None).await? {
-            Reply::Value(value) => Ok(value),
-            _ => Err(unexpected_reply()),
-        }
+        self.ask(request, CallOptions::default(), None).await
+    }
+
+    /// Tells a handshake server something, such as `notifications/roots/list_changed`. The stateless era has no such messages.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection is closed.
+    pub fn notify(&self, method: impl Into<String>, params: Params) -> Result<(), Error> {
+        self.send(Command::Notify { method: method.into(), params }).map(drop)
     }
 
     /// Closes the connection in good order, for all its handles. Calls that are under way end with `connection-closed`.

@@ -11,7 +11,7 @@ use super::{Answerer, Delivery, Observer, OnProgress};
 use crate::error::Error;
 use crate::host::{BoxFuture, Host};
 use crate::json::RawJson;
-use crate::jsonrpc::{RpcError, code};
+use crate::jsonrpc::{Params, RpcError, code};
 use crate::mcp::client::{
     CallOptions, Client, ClientOptions, Effect, Event, Input, OperationId, QuestionId, Reply, Request, TimerId,
 };
@@ -29,6 +29,10 @@ pub(super) enum Command {
         on_progress: Option<Box<dyn OnProgress>>,
     },
     Cancel(OperationId),
+    Notify {
+        method: String,
+        params: Params,
+    },
     Ready(oneshot::Sender<ServerInfo>),
     Close(oneshot::Sender<()>),
 }
@@ -171,6 +175,7 @@ impl<H: Host> Driver<H> {
                 self.callers.remove(&operation);
                 self.input(Input::Cancel { operation, reason: "the caller no longer waits".to_owned() });
             }
+            Command::Notify { method, params } => self.input(Input::Notify { method, params }),
             Command::Ready(sender) => match &self.server {
                 Some(server) => drop(sender.send(server.clone())),
                 None => self.waiting.push(sender),

@@ -267,6 +267,7 @@ impl Client {
         let is_assumed = self.connecting().is_some_and(|connecting| connecting.is_assumed);
         self.end_connecting();
         self.generation += 1;
+        self.cache.clear();
         self.server = server.clone();
         self.phase = Phase::Ready { era, is_assumed };
         self.events.push_back(Event::Connected { record: EraRecord { era, at: now }, server });

@@ -152,7 +152,6 @@ fn is_token_byte(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Object;
 
     fn schema(text: &str) -> RawJson {
         RawJson::parse(text).unwrap()
@@ -160,7 +159,7 @@ mod tests {
 
     fn tool(input_schema: &str) -> Tool {
         let text = format!(r#"{{"name":"t","inputSchema":{input_schema}}}"#);
-        Tool::read(&Object::parse(&text).unwrap()).unwrap()
+        Tool::read(&schema(&text)).unwrap()
     }
 
     #[test]

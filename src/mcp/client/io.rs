@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::super::protocol::{CallToolResult, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
+use super::super::protocol::{EraChoice, EraRecord, Implementation, ServerInfo, Tool};
 use super::super::transport::{Inbound, Outbound};
 use super::listing::Collection;
 use super::question::QuestionId;
@@ -23,8 +23,19 @@ pub struct ClientOptions {
     pub known_era: Option<EraRecord>,
     /// The client's capabilities. Declare only what is answered: `elicitation`, `sampling` and `roots` bring questions.
     pub capabilities: Params,
-    /// Whether to hear of changes of a stateless server's tools, which keeps one request open. Default yes.
+    /// Whether to hear of changes of a stateless server's lists, which keeps one request open. Default yes.
     pub listen: bool,
+    /// What an earlier client of the same server was asked to keep up.
+    pub standing: Standing,
+}
+
+/// What a server is asked to keep up until further notice. Asked for again in each new session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// From which level on the server tells what it logs, such as `info`; `None` leaves it to the server.
+    pub log_level: Option<String>,
+    /// The addresses of resources whose changes are told.
+    pub resources: Vec<String>,
 }
 
 impl ClientOptions {
@@ -41,6 +52,7 @@ impl ClientOptions {
             known_era: None,
             capabilities: Params::new(),
             listen: true,
+            standing: Standing::default(),
         }
     }
 }
@@ -99,6 +111,14 @@ pub enum Input {
         /// The result that the method has, or why there is none.
         outcome: Result<RawJson, RpcError>,
     },
+    /// Tell a handshake server something, such as `notifications/roots/list_changed`. Ignored while the connection does not
+    /// stand, and by the stateless era, which has no such messages.
+    Notify {
+        /// The method.
+        method: String,
+        /// The parameters.
+        params: Params,
+    },
     /// The transport has something.
     Inbound(Inbound),
     /// A timer is due.
@@ -122,6 +142,15 @@ pub enum Request {
         /// Its input, a JSON object.
         arguments: RawJson,
     },
+    /// From which level on the server tells what it logs; answered by [`Reply::Value`].
+    SetLogLevel(String),
+    /// Whether changes of the resource at this address are told; answered by [`Reply::Value`].
+    Subscribe {
+        /// The address.
+        uri: String,
+        /// Whether they shall be told.
+        wanted: bool,
+    },
     /// Any other request; answered by [`Reply::Value`].
     Other {
         /// The method.
@@ -137,6 +166,8 @@ impl fmt::Display for Request {
             Self::ListTools => formatter.write_str("listing the tools"),
             Self::List(collection) => write!(formatter, "the request {}", collection.method()),
             Self::CallTool { name, .. } => write!(formatter, "the call of {name}"),
+            Self::SetLogLevel(_) => formatter.write_str("setting the log level"),
+            Self::Subscribe { uri, .. } => write!(formatter, "the subscription of {uri}"),
             Self::Other { method, .. } => write!(formatter, "the request {method}"),
         }
     }
@@ -149,11 +180,13 @@ pub struct CallOptions {
     pub idle_timeout: u64,
     /// The most milliseconds altogether; `None`, the default, for no limit.
     pub maximum: Option<u64>,
+    /// Whether to ask the server even though its last answer is still good by its own word (`ttlMs`). Default no.
+    pub refresh: bool,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { idle_timeout: 120_000, maximum: None }
+        Self { idle_timeout: 120_000, maximum: None, refresh: false }
     }
 }
 
@@ -199,6 +232,8 @@ pub enum TimerId {
     Idle(OperationId),
     /// The hard limit of an operation.
     Maximum(OperationId),
+    /// The wait before a server is asked again how far the task of an operation is.
+    Task(OperationId),
 }
 
 /// What the caller learns.
@@ -267,8 +302,9 @@ pub enum Reply {
     Tools(Vec<Arc<Tool>>),
     /// The entries of a list, as the server sent them.
     Entries(Vec<RawJson>),
-    /// A tool's result.
-    ToolResult(CallToolResult),
+    /// A tool's result as the server sent it, an object; see
+    /// [`CallToolResult::read`](crate::mcp::protocol::CallToolResult::read).
+    ToolResult(RawJson),
     /// A result as the server sent it.
     Value(RawJson),
 }

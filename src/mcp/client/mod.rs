@@ -4,26 +4,30 @@
 //! learns out of [`Client::poll_event`]. Every operation that was started ends with exactly one [`Event::Done`]. Operations
 //! may be started before the connection stands: they wait for it.
 
+mod cache;
 mod connect;
 mod header;
 mod io;
 mod listen;
 mod listing;
 mod operation;
+mod output;
 mod question;
 mod receive;
+mod task;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use io::{
-    CallOptions, ClientOptions, Effect, Event, Input, Opening, OperationId, Progress, Reply, Request, TimerId,
-    TransportKind,
+    CallOptions, ClientOptions, Effect, Event, Input, Opening, OperationId, Progress, Reply, Request, Standing,
+    TimerId, TransportKind,
 };
 
 pub use listing::Collection;
 pub use question::QuestionId;
 
+use self::cache::Cache;
 use self::connect::Connecting;
 use self::listen::Listening;
 use self::operation::Operation;
@@ -60,6 +64,8 @@ pub struct Client {
     questions: OrderedMap<QuestionId, Question>,
     next_question: u64,
     listening: Listening,
+    /// Answers that are still good by the server's own word.
+    cache: Cache,
     id_prefix: String,
     next_id: u64,
     effects: VecDeque<Effect>,
@@ -82,6 +88,8 @@ enum Pending {
     Initialize,
     Listen,
     Operation(OperationId),
+    /// Something whose answer changes nothing.
+    Aside,
 }
 
 impl Client {
@@ -98,6 +106,7 @@ impl Client {
             questions: OrderedMap::new(),
             next_question: 0,
             listening: Listening::default(),
+            cache: Cache::default(),
             id_prefix: String::new(),
             next_id: 1,
             effects: VecDeque::new(),
@@ -117,6 +126,11 @@ impl Client {
             Input::Connect(_) => {}
             Input::Start { operation, request, options } => return self.start(now, operation, request, &options),
             Input::Cancel { operation, reason } => self.cancel(operation, &reason),
+            Input::Notify { method, params } => {
+                if let Phase::Ready { era: era @ Era::Handshake(_), .. } = self.phase {
+                    self.send_notification(era, &method, &params);
+                }
+            }
             Input::Inbound(inbound) => self.receive(now, inbound),
             Input::Answer { question, outcome } => self.take_answer_to_question(now, question, outcome),
             Input::Timer(timer) => self.take_timer(now, timer),
@@ -157,6 +171,7 @@ impl Client {
             TimerId::Listen => self.listen_again(),
             TimerId::Idle(operation) => self.idle_timer(now, operation),
             TimerId::Maximum(operation) => self.time_out(operation, "took longer than its hard limit"),
+            TimerId::Task(operation) => self.ask_for_task(now, operation),
         }
     }
 
@@ -172,7 +187,10 @@ impl Client {
             // What every request says of its client: revision 2026-07-28, "`_meta`".
             meta.set("io.modelcontextprotocol/protocolVersion", era.version());
             meta.set("io.modelcontextprotocol/clientInfo", &self.options.client);
-            meta.set("io.modelcontextprotocol/clientCapabilities", &self.options.capabilities);
+            meta.set("io.modelcontextprotocol/clientCapabilities", &self.capabilities(method));
+            if let Some(level) = &self.options.standing.log_level {
+                meta.set("io.modelcontextprotocol/logLevel", level);
+            }
         }
         let headers = self.headers(era, method, &params);
         if !meta.is_empty() {
@@ -189,6 +207,22 @@ impl Client {
         id
     }
 
+    /// What a stateless request may be answered with: what the caller answers, and tasks in the place of results.
+    fn capabilities(&self, method: &str) -> Params {
+        let mut capabilities = self.options.capabilities.clone();
+        if method == "tools/call" || method.starts_with("tasks/") {
+            let declared = capabilities.member("extensions").and_then(|raw| Params::from_object(raw).ok());
+            let extensions = declared.unwrap_or_default().with(task::EXTENSION, &Params::new());
+            capabilities.set("extensions", &extensions);
+        }
+        capabilities
+    }
+
+    /// What the server is asked to keep up; worth giving to the client of the next connection.
+    pub const fn standing(&self) -> &Standing {
+        &self.options.standing
+    }
+
     fn send_notification(&mut self, era: Era, method: &str, params: &Params) {
         let message = jsonrpc::notification(method, params);
         self.effects.push_back(Effect::Send(Outbound::Notify { message, era, headers: Vec::new() }));
@@ -203,6 +237,7 @@ impl Client {
         let subject = match method {
             "tools/call" | "prompts/get" => text("name"),
             "resources/read" => text("uri"),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => text("taskId"),
             _ => None,
         };
         let mut headers = vec![("mcp-method".to_owned(), method.to_owned())];

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::super::protocol::{CallToolResult, Era, Revision, Tool};
+use super::super::protocol::{Era, Revision, Tool};
 use super::super::transport::{Outbound, RequestId};
 use super::connect::HEADER_MISMATCH;
 use super::listing::{Collection, Listing, Next};
 use super::question::Rounds;
+use super::task::{self, Task};
 use super::{
-    CallOptions, Client, Effect, Event, OperationId, Pending, Phase, Reply, Request, TimerId, TransportKind, header,
+    CallOptions, Client, Effect, Event, OperationId, Pending, Phase, Reply, Request, TimerId, TransportKind, cache,
+    header,
 };
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
@@ -22,13 +24,15 @@ const OPERATION_LIMIT: usize = 1_024;
 /// One operation.
 #[derive(Debug)]
 pub(super) struct Operation {
-    request: Request,
+    pub(super) request: Request,
     /// The request on the wire; `None` while it waits for the connection.
     wire: Option<RequestId>,
     /// The connection that the request was sent on.
     generation: u64,
     listing: Listing,
     cursor: Option<String>,
+    /// How long the answer is good; of a list the shortest of its pages.
+    time_to_live: u64,
     idle_timeout: u64,
     has_maximum: bool,
     has_idle_timer: bool,
@@ -41,7 +45,9 @@ pub(super) struct Operation {
     /// Whether the tools were listed again for it, which happens once.
     relisting: Relisting,
     /// What the server asked for before it answers.
-    rounds: Rounds,
+    pub(super) rounds: Rounds,
+    /// What the server made of the call.
+    pub(super) task: Option<Task>,
 }
 
 /// A call that was refused because its headers did not fit lists the tools again first.
@@ -53,6 +59,14 @@ enum Relisting {
     Done,
 }
 
+/// What a result is.
+enum ResultKind {
+    Complete,
+    /// The server asks for something first.
+    InputRequired,
+    Task(Task),
+}
+
 impl Operation {
     /// What it lists at the moment, if that is what it does.
     fn listed(&self) -> Option<Collection> {
@@ -60,7 +74,7 @@ impl Operation {
             Request::ListTools => Some(Collection::Tools),
             Request::List(collection) => Some(collection),
             Request::CallTool { .. } if self.relisting == Relisting::Listing => Some(Collection::Tools),
-            Request::CallTool { .. } | Request::Other { .. } => None,
+            _ => None,
         }
     }
 }
@@ -87,6 +101,10 @@ impl Client {
             }
             _ => {}
         }
+        if let Some(reply) = self.kept(now, &request).filter(|_| !options.refresh) {
+            self.events.push_back(Event::Done { operation: id, outcome: Ok(reply) });
+            return Ok(());
+        }
         if let Some(maximum) = options.maximum {
             self.effects.push_back(Effect::SetTimer { timer: TimerId::Maximum(id), at: now.after(maximum) });
         }
@@ -96,6 +114,7 @@ impl Client {
             generation: 0,
             listing: Listing::default(),
             cursor: None,
+            time_to_live: u64::MAX,
             idle_timeout: options.idle_timeout,
             has_maximum: options.maximum.is_some(),
             has_idle_timer: false,
@@ -104,6 +123,7 @@ impl Client {
             session_renewed: false,
             relisting: Relisting::default(),
             rounds: Rounds::default(),
+            task: None,
         };
         self.operations.insert(id, operation);
         self.send_operation(now, id);
@@ -125,11 +145,33 @@ impl Client {
         if listed.is_some_and(|collection| !self.server.may_offer(collection.capability())) {
             return self.take_list(now, id);
         }
+        if era == Era::Stateless && matches!(operation.request, Request::SetLogLevel(_) | Request::Subscribe { .. }) {
+            return self.keep_up(id);
+        }
+        let needs_task = match &operation.request {
+            Request::CallTool { name, .. } => self.tools.get(name).is_some_and(|tool| tool.needs_task),
+            _ => false,
+        };
         let (method, params) = match (listed, &operation.request) {
             (Some(collection), _) => (collection.method().to_owned(), list_params(operation.cursor.as_deref())),
+            (None, Request::CallTool { .. }) if operation.task.is_some() => {
+                let task = operation.task.as_mut();
+                match task.and_then(|task| task.request(operation.rounds.answers())) {
+                    Some((method, params)) => (method.to_owned(), params),
+                    None => return,
+                }
+            }
             (None, Request::CallTool { name, arguments }) => {
-                let params = Params::new().with("name", name).with("arguments", arguments);
+                let mut params = Params::new().with("name", name).with("arguments", arguments);
+                if needs_task && era != Era::Stateless {
+                    params.set("task", &Params::new().with("ttl", &task::TIME_TO_LIVE));
+                }
                 ("tools/call".to_owned(), operation.rounds.add_to(params))
+            }
+            (None, Request::SetLogLevel(level)) => ("logging/setLevel".to_owned(), Params::new().with("level", level)),
+            (None, Request::Subscribe { uri, wanted }) => {
+                let method = if *wanted { "resources/subscribe" } else { "resources/unsubscribe" };
+                (method.to_owned(), Params::new().with("uri", uri))
             }
             (None, Request::Other { method, params }) => (method.clone(), operation.rounds.add_to(params.clone())),
             (None, Request::ListTools | Request::List(_)) => return,
@@ -158,18 +200,24 @@ impl Client {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.wire = None;
         let listed = operation.listed();
+        if operation.task.is_some() {
+            return self.take_task_answer(now, id, outcome);
+        }
         match outcome {
-            Ok(result) => match self.is_complete(&result) {
-                Ok(true) => match listed {
-                    Some(collection) => self.take_page(now, id, collection, &result),
-                    None => self.take_result(id, result),
-                },
-                Ok(false) => self.take_input_required(now, id, &result),
-                Err(error) => self.finish(id, Err(error)),
+            Ok(result) => match (self.result_kind(&result), listed) {
+                (Ok(ResultKind::Complete), Some(collection)) => self.take_page(now, id, collection, &result),
+                (Ok(ResultKind::Complete), None) => self.take_result(now, id, result),
+                (Ok(ResultKind::InputRequired), _) => self.take_input_required(now, id, &result),
+                (Ok(ResultKind::Task(task)), _) => self.take_task(now, id, task),
+                (Err(error), _) => self.finish(id, Err(error)),
             },
             // Some servers declare what they do not have.
             Err(error) if listed.is_some() && error.code == code::METHOD_NOT_FOUND => self.take_list(now, id),
             Err(error) if error.code == HEADER_MISMATCH && self.may_relist(id) => self.relist(now, id),
+            // A tool whose calls must be tasks, which is known only from the list.
+            Err(error) if error.code == code::METHOD_NOT_FOUND && self.makes_tasks() && self.may_relist(id) => {
+                self.relist(now, id);
+            }
             Err(error) if self.is_other_era(status, &error) => self.connect_without_record(now),
             Err(error) => self.finish(id, Err(error.into())),
         }
@@ -208,13 +256,22 @@ impl Client {
         is_assumed && is_unknown_to_stateless && status.is_none_or(|status| status == 400)
     }
 
-    /// Whether a result is the last word. The stateless era says so; the other era has only such results.
-    fn is_complete(&self, result: &RawJson) -> Result<bool, Error> {
-        let Phase::Ready { era: Era::Stateless, .. } = self.phase else { return Ok(true) };
-        let kind = Object::parse(result.as_str()).ok().and_then(|object| object.string("resultType"));
+    /// What a result is. The stateless era says so; the other era has tasks and last words.
+    fn result_kind(&self, result: &RawJson) -> Result<ResultKind, Error> {
+        let object = Object::parse(result.as_str()).ok();
+        if !matches!(self.phase, Phase::Ready { era: Era::Stateless, .. }) {
+            let has_task =
+                object.is_some_and(|object| object.get("content").is_none() && object.object("task").is_some());
+            let task = Some(result).filter(|_| has_task && self.makes_tasks()).and_then(Task::read);
+            return Ok(task.map_or(ResultKind::Complete, ResultKind::Task));
+        }
+        let kind = object.and_then(|object| object.string("resultType"));
         match kind.as_deref() {
-            None | Some("complete") => Ok(true),
-            Some("input_required") => Ok(false),
+            None | Some("complete") => Ok(ResultKind::Complete),
+            Some("input_required") => Ok(ResultKind::InputRequired),
+            Some("task") => Task::read(result).map(ResultKind::Task).ok_or_else(|| {
+                Error::new(ErrorKind::Protocol, "the MCP server made a task of the request and gave it no id")
+            }),
             Some(kind) => {
                 let message = format!("the MCP server answered with a result of the unknown kind {kind:?}");
                 Err(Error::new(ErrorKind::Protocol, message))
@@ -222,17 +279,36 @@ impl Client {
         }
     }
 
-    fn take_result(&mut self, id: OperationId, result: RawJson) {
-        let is_call = matches!(self.operations.get(&id), Some(Operation { request: Request::CallTool { .. }, .. }));
-        let outcome = match is_call {
-            true => CallToolResult::read(&result).map(Reply::ToolResult),
-            false => Ok(Reply::Value(result)),
+    /// Whether this is a handshake server that turns calls into tasks.
+    fn makes_tasks(&self) -> bool {
+        matches!(self.phase, Phase::Ready { era: Era::Handshake(_), .. })
+            && self.server.capabilities.as_ref().is_some_and(|capabilities| capabilities.has("tasks"))
+    }
+
+    pub(super) fn take_result(&mut self, now: Millis, id: OperationId, result: RawJson) {
+        let Some(operation) = self.operations.get(&id) else { return };
+        let outcome = match &operation.request {
+            Request::CallTool { name, .. } => {
+                let name = name.clone();
+                self.check_output(&name, &result).map(|()| Reply::ToolResult(result))
+            }
+            Request::SetLogLevel(_) | Request::Subscribe { .. } => {
+                self.keep_up(id);
+                Ok(Reply::Value(result))
+            }
+            _ => {
+                let time_to_live = cache::time_to_live(&result);
+                let reply = Reply::Value(result);
+                self.keep(now, id, time_to_live, &reply);
+                Ok(reply)
+            }
         };
         self.finish(id, outcome);
     }
 
     fn take_page(&mut self, now: Millis, id: OperationId, collection: Collection, result: &RawJson) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
+        operation.time_to_live = operation.time_to_live.min(cache::time_to_live(result));
         match operation.listing.take_page(collection, result) {
             Ok(Next::Page(cursor)) => {
                 operation.cursor = Some(cursor);
@@ -240,6 +316,7 @@ impl Client {
             }
             Ok(Next::End) => self.take_list(now, id),
             Ok(Next::Cut(reason)) => {
+                operation.time_to_live = 0;
                 self.warn(format!("the list of {} was cut: {reason}", collection.capability()));
                 self.take_list(now, id);
             }
@@ -251,11 +328,14 @@ impl Client {
     fn take_list(&mut self, now: Millis, id: OperationId) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         let entries = std::mem::take(&mut operation.listing).into_entries();
+        // A server that was not asked says nothing about how long its answer is good.
+        let time_to_live = if operation.time_to_live == u64::MAX { 0 } else { operation.time_to_live };
         if matches!(operation.request, Request::List(_)) {
-            return self.finish(id, Ok(Reply::Entries(entries)));
+            let reply = Reply::Entries(entries);
+            self.keep(now, id, time_to_live, &reply);
+            return self.finish(id, Ok(reply));
         }
-        let read = |entry: &RawJson| Tool::read(&Object::parse(entry.as_str()).ok()?).map(Arc::new);
-        let mut tools: Vec<_> = entries.iter().filter_map(read).collect();
+        let mut tools: Vec<_> = entries.iter().filter_map(Tool::read).map(Arc::new).collect();
         let is_for_call = operation.relisting == Relisting::Listing;
         if is_for_call {
             operation.relisting = Relisting::Done;
@@ -265,7 +345,11 @@ impl Client {
         self.tools = tools.iter().map(|tool| (tool.name.clone(), tool.clone())).collect();
         match is_for_call {
             true => self.send_operation(now, id),
-            false => self.finish(id, Ok(Reply::Tools(tools))),
+            false => {
+                let reply = Reply::Tools(tools);
+                self.keep(now, id, time_to_live, &reply);
+                self.finish(id, Ok(reply));
+            }
         }
     }
 
@@ -305,16 +389,22 @@ impl Client {
 
     /// Tells the server and the transport that nobody waits any more.
     fn withdraw(&mut self, id: OperationId, reason: &str) {
+        self.cancel_task(id);
         let Some(wire) = self.operations.get_mut(&id).and_then(|operation| operation.wire.take()) else { return };
         self.pending.remove(&wire);
-        // Over HTTP the stateless era cancels by closing the stream, and has no such notification.
+        self.tell_cancelled(&wire, reason);
+        self.effects.push_back(Effect::Send(Outbound::Cancel { id: wire }));
+    }
+
+    /// Tells the server, where a message does that: over HTTP the stateless era cancels by closing the stream, and has no
+    /// such notification.
+    pub(super) fn tell_cancelled(&mut self, wire: &RequestId, reason: &str) {
         if let Phase::Ready { era, .. } = self.phase
             && (era != Era::Stateless || self.options.transport == TransportKind::Pipe)
         {
-            let params = Params::new().with("requestId", &wire).with("reason", reason);
+            let params = Params::new().with("requestId", wire).with("reason", reason);
             self.send_notification(era, "notifications/cancelled", &params);
         }
-        self.effects.push_back(Effect::Send(Outbound::Cancel { id: wire }));
     }
 
     pub(super) fn idle_timer(&mut self, now: Millis, id: OperationId) {
@@ -367,6 +457,9 @@ impl Client {
         }
         if operation.has_maximum {
             self.effects.push_back(Effect::ClearTimer(TimerId::Maximum(id)));
+        }
+        if operation.task.is_some() {
+            self.effects.push_back(Effect::ClearTimer(TimerId::Task(id)));
         }
         self.withdraw_questions_of(id);
         self.events.push_back(Event::Done { operation: id, outcome });

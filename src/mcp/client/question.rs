@@ -48,6 +48,16 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
+    /// The answers of the last round, once all are there.
+    pub(super) fn answers(&self) -> &Params {
+        &self.answers
+    }
+
+    /// Forgets answers that were given. How often was asked still counts.
+    pub(super) fn clear_answers(&mut self) {
+        self.answers = Params::new();
+    }
+
     /// Adds what the last round brought to the parameters of the next try.
     pub(super) fn add_to(&self, mut params: Params) -> Params {
         if !self.answers.is_empty() {

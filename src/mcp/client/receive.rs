@@ -59,6 +59,8 @@ impl Client {
             (Pending::Initialize, Ok(result)) => self.initialized(now, &result, false),
             (Pending::Initialize, Err(error)) => self.initialize_refused(now, error),
             (Pending::Listen, outcome) => self.listening_ended(now, outcome.is_err()),
+            (Pending::Aside, Ok(_)) => {}
+            (Pending::Aside, Err(error)) => self.warn(format!("the MCP server refused: {}", error.message)),
             (Pending::Operation(operation), outcome) => self.answer(now, operation, status, outcome),
         }
     }
@@ -79,11 +81,19 @@ impl Client {
             Pending::Discover => self.probe_ended(now, error),
             Pending::Initialize => self.initialize_ended(now, error),
             Pending::Listen => self.listening_ended(now, error.kind() == ErrorKind::BadRequest),
+            Pending::Aside => self.warn(error.to_string()),
             Pending::Operation(operation) => self.unanswered(now, operation, error),
         }
     }
 
     fn take_notification(&mut self, now: Millis, method: String, params: Option<RawJson>) {
+        let uri = match method.as_str() {
+            "notifications/resources/updated" => {
+                params.as_ref().and_then(|params| Object::parse(params.as_str()).ok()?.string("uri"))
+            }
+            _ => None,
+        };
+        self.forget_changed(&method, uri);
         match method.as_str() {
             "notifications/progress" => self.take_progress(now, params.as_ref()),
             "notifications/cancelled" => self.take_cancellation(params.as_ref()),

@@ -17,14 +17,20 @@ pub struct Tool {
     pub output_schema: Option<RawJson>,
     /// What the server says of its effects. Hints of a stranger: never a reason to skip a question to the user.
     pub annotations: ToolAnnotations,
+    /// Whether a call of it must be made a task that is asked after (revision 2025-11-25, "Tasks").
+    pub needs_task: bool,
     /// The server's own data about it.
     pub meta: Option<RawJson>,
+    /// The whole entry as it came.
+    pub raw: RawJson,
 }
 
 impl Tool {
     /// Reads a tool; `None` when it has no name or its schema is no object.
-    pub fn read(object: &Object<'_>) -> Option<Self> {
+    pub fn read(raw: &RawJson) -> Option<Self> {
+        let object = Object::parse(raw.as_str()).ok()?;
         object.object("inputSchema")?;
+        let task_support = object.object("execution").and_then(|execution| execution.string("taskSupport"));
         Some(Self {
             name: object.string("name").filter(|name| !name.is_empty())?,
             title: object.string("title"),
@@ -32,7 +38,9 @@ impl Tool {
             input_schema: object.raw("inputSchema")?,
             output_schema: object.raw("outputSchema"),
             annotations: object.object("annotations").map(|hints| ToolAnnotations::read(&hints)).unwrap_or_default(),
+            needs_task: task_support.as_deref() == Some("required"),
             meta: object.raw("_meta"),
+            raw: raw.clone(),
         })
     }
 
@@ -117,7 +125,7 @@ mod tests {
     #[test]
     fn schemas_keep_their_text() {
         let text = r#"{"name":"t","inputSchema":{"type":"object", "x":1.0},"annotations":{"title":"T","readOnlyHint":true},"new":1}"#;
-        let tool = Tool::read(&Object::parse(text).unwrap()).unwrap();
+        let tool = Tool::read(&RawJson::parse(text).unwrap()).unwrap();
         assert_eq!(tool.input_schema.as_str(), r#"{"type":"object", "x":1.0}"#);
         assert_eq!(tool.display_name(), "T");
         assert_eq!(tool.annotations.read_only, Some(true));
@@ -132,7 +140,7 @@ mod tests {
             r#"{"name":"t"}"#,
             r#"{"name":"t","inputSchema":true}"#,
         ] {
-            assert_eq!(Tool::read(&Object::parse(text).unwrap()), None, "{text}");
+            assert_eq!(Tool::read(&RawJson::parse(text).unwrap()), None, "{text}");
         }
     }
 
