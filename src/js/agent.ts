@@ -5,15 +5,10 @@ import type { ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { load } from "./load.js";
-import {
-  closeConnection,
-  type Connection,
-  connectServer,
-  type McpServer,
-  type McpTool,
-  settled,
-  toolsOf,
-} from "./mcp.js";
+import type { McpServer } from "./mcp.js";
+import { McpClient } from "./mcp-client.js";
+import { closeConnection, type Connection, connectServer, settled, toolsOf } from "./mcp-connection.js";
+import type { McpTool } from "./mcp-protocol.js";
 import type { FilePart, Input, TextPart } from "./message.js";
 import type { Model, ModelFunction, ModelOptions } from "./model.js";
 import type { Approve, Run, RunResult } from "./run.js";
@@ -93,6 +88,8 @@ export interface RunOptions {
 export interface ConnectedServer {
   readonly name: string;
   readonly tools: readonly McpTool[];
+  /** The agent's own connection, for the server's resources, prompts and all else. It ends with the agent. */
+  readonly client: McpClient;
 }
 
 /**
@@ -143,7 +140,13 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
   async connect(options: { readonly signal?: AbortSignal } = {}): Promise<readonly ConnectedServer[]> {
     await this.#load();
     const servers = await this.#connected(options.signal);
-    return Promise.all(servers.map(async ([name, server]) => ({ name, tools: await toolsOf(server, options.signal) })));
+    return Promise.all(
+      servers.map(async ([name, server]) => ({
+        name,
+        tools: await toolsOf(server, options.signal),
+        client: new McpClient(server, { isShared: true }),
+      })),
+    );
   }
 
   /** Closes the connections to MCP servers and releases memory. The agent cannot be used any more. */

@@ -1,4 +1,6 @@
+import type { ErrorInfo } from "./error.js";
 import type { Life } from "./life.js";
+import type { McpEraRecord } from "./mcp-protocol.js";
 
 /**
  * What the module exports and what it calls, as `src/bindings` defines it. Structured values cross as JSON text, errors as
@@ -59,9 +61,13 @@ export type Settle = [cancel: CoreCancel, resolve: (value: string) => void, reje
 
 /** @internal */
 export interface CoreMcp {
+  /** Resolves with `CoreServer`. */
   ready(...settle: Settle): void;
-  tools(...settle: Settle): void;
-  callTool(name: string, input: string, progress: ((data: string) => void) | undefined, ...settle: Settle): void;
+  list(of: string, refresh: boolean, ...settle: Settle): void;
+  /** Resolves with the result as the server sent it. */
+  request(request: string, progress: ((data: string) => void) | undefined, ...settle: Settle): void;
+  notify(method: string): void;
+  receive(message: string): void;
   close(...settle: Settle): void;
   free(): void;
 }
@@ -88,11 +94,38 @@ export interface CoreFunctions {
   model(request: string): { next(): Promise<string | undefined>; cancel(): void };
 }
 
+/** @internal */
+export interface CoreRequest {
+  readonly method: string;
+  readonly params: unknown;
+  readonly idleTimeoutMs?: number;
+  readonly timeoutMs?: number;
+  readonly refresh?: boolean;
+}
+
+/** @internal */
+export interface CoreServer {
+  readonly info?: { readonly name: string; readonly title?: string; readonly version: string };
+  readonly capabilities?: Readonly<Record<string, unknown>>;
+  readonly instructions?: string;
+}
+
+/** @internal */
+export type CoreServerEvent =
+  | { readonly type: "connected"; readonly server: CoreServer; readonly record: McpEraRecord }
+  | { readonly type: "notification"; readonly method: string; readonly params?: Readonly<Record<string, unknown>> }
+  | { readonly type: "warning"; readonly message: string }
+  | { readonly type: "closed"; readonly error: ErrorInfo };
+
 /** @internal What the module calls of an MCP server's functions. */
 export interface CoreServerFunctions {
   readonly fetch: typeof fetch | undefined;
   readonly WebSocket: typeof WebSocket | undefined;
   request(message: string): CoreExecution;
+  /** A message for a server at a port; `undefined` at the end. */
+  send(message: string | undefined): void;
+  answer(method: string, params: string): CoreExecution;
+  event(event: string): void;
 }
 
 /** @internal A piece of work of the caller that can be cancelled. */

@@ -17,14 +17,46 @@ export type { AgentEvent, EventBase, ToolCall, ToolName } from "./event.js";
 export { init, type WasmSource } from "./load.js";
 export {
   mcp,
-  McpClient,
-  type McpProgress,
+  type McpHttpOptions,
+  type McpOptions,
   type McpRequest,
-  type McpResult,
   type McpServer,
-  type McpTool,
+  type McpShimOptions,
   type WebSocketClass,
 } from "./mcp.js";
+export { type McpCallOptions, McpClient, type McpReadOptions } from "./mcp-client.js";
+export type {
+  McpElicitation,
+  McpElicitationResult,
+  McpFormRequest,
+  McpHandlers,
+  McpQuestionContext,
+  McpRoot,
+  McpSamplingRequest,
+  McpSamplingResult,
+  McpUrlRequest,
+} from "./mcp-handlers.js";
+export type { McpPort } from "./mcp-port.js";
+export { sampleWith, type SampleOptions } from "./mcp-sampling.js";
+export type {
+  McpCompletion,
+  McpCompletionReference,
+  McpContent,
+  McpEraRecord,
+  McpEvent,
+  McpIcon,
+  McpLogLevel,
+  McpProgress,
+  McpPrompt,
+  McpPromptResult,
+  McpResource,
+  McpResourceContents,
+  McpResourceTemplate,
+  McpResult,
+  McpServerInfo,
+  McpTool,
+  McpToolAnnotations,
+} from "./mcp-protocol.js";
 export type {
   AssistantMessage,
   BytesPart,

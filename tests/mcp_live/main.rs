@@ -166,7 +166,7 @@ async fn a_slow_call_reports_progress_and_blocks_no_other() -> Result<(), Error>
     let slow = connection.call_tool(
         "trigger-long-running-operation",
         json(r#"{"duration":2,"steps":4}"#),
-        CallOptions { idle_timeout: 1_500, maximum: None },
+        CallOptions { idle_timeout: 1_500, ..CallOptions::default() },
         Some(Box::new(move |progress: Progress| seen.lock().unwrap().push(progress.progress))),
     );
     let quick = async {

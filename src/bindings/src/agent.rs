@@ -52,7 +52,7 @@ impl AgentHandle {
     /// Adds the tools of a connected server. Resolves when they are there.
     #[wasm_bindgen(js_name = addServer)]
     pub fn add_server(&self, server: &McpHandle, cancel: &CancelHandle, resolve: Function, reject: Function) {
-        let (runner, connection) = (Rc::clone(&self.0), server.0.clone());
+        let (runner, connection) = (Rc::clone(&self.0), server.connection.clone());
         settle(&cancel.0, resolve, reject, async move {
             let tools = tools(&connection).await?;
             let with_tools = runner.borrow().clone().tools(tools);

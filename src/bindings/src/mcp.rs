@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, Observer, OnProgress, RequestFunction};
+use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, Observer, OnProgress, RequestFunction, pipe};
 use crablet::host::{BoxFuture, CancelToken, Cancelled};
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Params, RpcError, code};
@@ -14,8 +14,11 @@ use crablet::mcp::client::{CallOptions, Collection, Event, Progress, Request};
 use crablet::mcp::protocol::{Capabilities, EraChoice, EraRecord, Implementation, ServerInfo};
 use crablet::mcp::transport::shim::Token;
 use crablet::mcp::transport::websocket::WebSocketOptions;
+use crablet::sse::MAX_EVENT_BYTES;
 use crablet::web::{WebHost, error_from_rejection, page_origin};
 use crablet::{Error, ErrorKind};
+use futures_channel::mpsc;
+use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use js_sys::Function;
 use serde::Serialize;
@@ -41,6 +44,9 @@ extern "C" {
 
     #[wasm_bindgen(method, structural, catch)]
     fn request(this: &ServerFunctions, message: &str) -> Result<Execution, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    fn send(this: &ServerFunctions, message: Option<&str>) -> Result<(), JsValue>;
 
     #[wasm_bindgen(method, structural, catch)]
     fn answer(this: &ServerFunctions, method: &str, params: &str) -> Result<Execution, JsValue>;
@@ -71,25 +77,35 @@ impl CancelHandle {
 /// A connection to an MCP server. Freeing the last handle closes it.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct McpHandle(pub(crate) Connection);
+pub struct McpHandle {
+    pub(crate) connection: Connection,
+    /// Where a server at a port puts its messages.
+    inlet: Option<mpsc::Sender<RawJson>>,
+}
 
 #[wasm_bindgen]
 impl McpHandle {
     /// Begins to connect to the server that `src/js/mcp.ts` describes.
     #[wasm_bindgen(constructor)]
     pub fn new(config: &str, functions: ServerFunctions) -> Result<Self, JsValue> {
-        connect(config, functions).map(Self).map_err(thrown)
+        connect(config, functions).map_err(thrown)
+    }
+
+    /// A message of a server at a port.
+    pub fn receive(&mut self, message: String) -> Result<(), JsValue> {
+        let Some(inlet) = &mut self.inlet else { return Ok(()) };
+        read_message(message).and_then(|message| inlet.try_send(message).map_err(|_| overrun())).map_err(thrown)
     }
 
     /// Resolves with the JSON text of what the server says of itself.
     pub fn ready(&self, cancel: &CancelHandle, resolve: Function, reject: Function) {
-        let connection = self.0.clone();
+        let connection = self.connection.clone();
         settle(&cancel.0, resolve, reject, async move { written(&ServerText::new(&connection.ready().await?)) });
     }
 
     /// Resolves with the JSON text of all entries of a list: `tools`, `resources`, `resourceTemplates` or `prompts`.
     pub fn list(&self, of: String, refresh: bool, cancel: &CancelHandle, resolve: Function, reject: Function) {
-        let connection = self.0.clone();
+        let connection = self.connection.clone();
         settle(&cancel.0, resolve, reject, async move {
             let options = CallOptions { refresh, ..CallOptions::default() };
             let collection = match of.as_str() {
@@ -114,7 +130,7 @@ impl McpHandle {
         resolve: Function,
         reject: Function,
     ) {
-        let connection = self.0.clone();
+        let connection = self.connection.clone();
         settle(&cancel.0, resolve, reject, async move {
             let (request, options) = read_request(&request)?;
             let on_progress = progress.map(|report| Box::new(Report(report)) as Box<dyn OnProgress>);
@@ -124,12 +140,12 @@ impl McpHandle {
 
     /// Tells a handshake server something.
     pub fn notify(&self, method: String) -> Result<(), JsValue> {
-        self.0.notify(method, Params::new()).map_err(thrown)
+        self.connection.notify(method, Params::new()).map_err(thrown)
     }
 
     /// Resolves when the connection is closed.
     pub fn close(&self, cancel: &CancelHandle, resolve: Function, reject: Function) {
-        let connection = self.0.clone();
+        let connection = self.connection.clone();
         settle(&cancel.0, resolve, reject, async move {
             connection.close().await;
             Ok(String::new())
@@ -168,7 +184,28 @@ fn settle_boxed(
     });
 }
 
-fn connect(config: &str, functions: ServerFunctions) -> Result<Connection, Error> {
+fn read_message(message: String) -> Result<RawJson, Error> {
+    if message.len() > MAX_EVENT_BYTES {
+        let message = format!("a message of the MCP server is larger than the limit of {MAX_EVENT_BYTES} bytes");
+        return Err(Error::new(ErrorKind::Limit, message));
+    }
+    RawJson::parse(message).map_err(|error| Error::new(ErrorKind::Protocol, error.to_string()))
+}
+
+fn overrun() -> Error {
+    Error::new(ErrorKind::Limit, "the MCP server sends faster than its messages can be taken")
+}
+
+/// Gives the facade what is sent to a server at a port; `undefined` at the end.
+async fn pump(functions: ServerFunctions, mut outlet: mpsc::Receiver<RawJson>) {
+    while let Some(message) = outlet.next().await {
+        // The facade reports what a port throws.
+        let _ = functions.send(Some(message.as_str()));
+    }
+    let _ = functions.send(None);
+}
+
+fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error> {
     let config = Object::parse(config).map_err(|error| invalid(format!("the MCP server is not JSON: {error}")))?;
     let text = |name| config.string(name).unwrap_or_default();
     let answerer = functions.clone();
@@ -184,11 +221,12 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<Connection, Error
         capabilities: config.raw("capabilities").and_then(|raw| Params::from_object(&raw).ok()).unwrap_or_default(),
         answerer: Some(Arc::new(move |method: &str, params: RawJson| answer(&answerer, method, &params))),
     };
-    match text("type").as_str() {
+    let mut inlet = None;
+    let connection = match text("type").as_str() {
         "http" => {
             let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
             let server = HttpServer::new(text("url")).headers(read_headers(&config));
-            Ok(Connection::http(&host, text("name"), server, options))
+            Connection::http(&host, text("name"), server, options)
         }
         "shim" => {
             let server = WebSocketOptions {
@@ -199,11 +237,18 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<Connection, Error
                 resume: None,
             };
             let host = functions.web_socket().map_or_else(WebHost::new, WebHost::with_web_socket);
-            Connection::shim(&host, text("name"), server, options)
+            Connection::shim(&host, text("name"), server, options)?
         }
-        "custom" => Ok(Connection::function(&WebHost::new(), text("name"), JsServer(functions), options)),
-        other => Err(invalid(format!("there is no kind of MCP server called {other:?}"))),
-    }
+        "custom" => Connection::function(&WebHost::new(), text("name"), JsServer(functions), options),
+        "port" => {
+            let (ours, theirs) = pipe();
+            inlet = Some(theirs.sender);
+            spawn_local(pump(functions, theirs.receiver));
+            Connection::pipe(&WebHost::new(), text("name"), ours, options)
+        }
+        other => return Err(invalid(format!("there is no kind of MCP server called {other:?}"))),
+    };
+    Ok(McpHandle { connection, inlet })
 }
 
 /// A server that is a function of the caller.

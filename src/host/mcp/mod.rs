@@ -8,6 +8,7 @@ mod connection;
 mod driver;
 mod function;
 mod http;
+mod pipe;
 mod timers;
 mod tools;
 #[cfg(feature = "shim")]
@@ -16,6 +17,7 @@ mod websocket;
 pub use connection::{Answerer, ConnectOptions, Connection, Observer, OnProgress};
 pub use function::RequestFunction;
 pub use http::{HeaderSource, HttpServer};
+pub use pipe::{PipeEnd, pipe};
 pub use tools::tools;
 
 use futures_channel::mpsc;

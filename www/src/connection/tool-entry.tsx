@@ -6,7 +6,7 @@ import { ToolResult } from "../chat/tool-result";
 import { infoOf } from "../ui/error-words";
 import { serverOf, type ServerSettings } from "./server-settings";
 import { sampleInput } from "./sample-input";
-import { callTool } from "./server-tools";
+import { callTool, partsOf } from "./server-tools";
 
 type Outcome = { readonly result: McpResult } | { readonly error: ErrorInfo } | "running" | undefined;
 
@@ -88,7 +88,7 @@ function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
   return (
     <div class="tool-body" data-outcome={isError ? "error" : "ok"}>
       <strong>{isError ? "The tool failed" : "Result"}</strong>
-      <ToolResult content={content} value={structuredContent} />
+      <ToolResult content={partsOf(content)} value={structuredContent} />
     </div>
   );
 }
