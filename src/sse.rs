@@ -1,5 +1,6 @@
 //! A push parser for `text/event-stream` (WHATWG HTML, 9.2.6), fed with bytes that are cut anywhere.
 
+use std::borrow::Cow;
 use std::mem;
 
 /// The most bytes of one line, and of one event's data. Images come as base64 in one event and reach about 20 MiB; a
@@ -92,7 +93,7 @@ impl SseParser {
                 continue;
             }
             let buffer = mem::take(&mut self.buffer);
-            self.field(&String::from_utf8_lossy(buffer.get(line).unwrap_or_default()));
+            self.field(buffer.get(line).unwrap_or_default());
             self.buffer = buffer;
             if self.data.len() > MAX_EVENT_BYTES {
                 return Err(self.fail());
@@ -118,7 +119,7 @@ impl SseParser {
         self.searched = 0;
         let rest = if mem::take(&mut self.skip_line_feed) { rest.strip_prefix(b"\n").unwrap_or(&rest) } else { &rest };
         if !rest.is_empty() {
-            self.field(&String::from_utf8_lossy(rest));
+            self.field(rest);
         }
         let last_event_id = self.last_event_id.clone();
         let has_event = self.dispatch();
@@ -162,28 +163,28 @@ impl SseParser {
             self.skip_line_feed = false;
         }
         let unsearched = self.buffer.get(self.searched..)?;
-        let found = unsearched.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let found = line_end(unsearched);
         if found.is_none() {
             self.searched = self.buffer.len();
         }
         found.map(|offset| self.searched + offset)
     }
 
-    fn field(&mut self, line: &str) {
-        let (name, value) = match line.split_once(':') {
-            Some((name, value)) => (name, value.strip_prefix(' ').unwrap_or(value)),
-            None => (line, ""),
-        };
+    fn field(&mut self, line: &[u8]) {
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(colon);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = text(value.strip_prefix(b" ").unwrap_or(value));
         match name {
-            "data" => {
+            b"data" => {
                 if mem::replace(&mut self.has_data, true) {
                     self.data.push('\n');
                 }
-                self.data.push_str(value);
+                self.data.push_str(&value);
             }
-            "event" => value.clone_into(&mut self.event),
-            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
-            "retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
+            b"event" => value.as_ref().clone_into(&mut self.event),
+            b"id" if !value.contains('\0') => self.id = Some(value.into_owned()),
+            b"retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.retry = value.parse().ok();
             }
             _ => {}
@@ -218,6 +219,31 @@ impl Dispatched {
         let name = if self.event.is_empty() { "message" } else { &self.event };
         SseEvent { name, data: &self.data, id: self.id.as_deref() }
     }
+}
+
+/// Where the first `\n` or `\r` is. Eight bytes are looked at together: nearly all bytes of a stream are none.
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // A byte that is zero borrows from its own high bit.
+    let has_zero = |word: u64| word.wrapping_sub(LOW) & !word & HIGH != 0;
+    let mut searched = 0;
+    for word in bytes.as_chunks().0 {
+        let word = u64::from_ne_bytes(*word);
+        let feed = u64::from_ne_bytes([b'\n'; 8]);
+        let carriage_return = u64::from_ne_bytes([b'\r'; 8]);
+        if has_zero(word ^ feed) || has_zero(word ^ carriage_return) {
+            break;
+        }
+        searched += 8;
+    }
+    let rest = bytes.get(searched..)?;
+    Some(searched + rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?)
+}
+
+/// The text with replacement characters for what is not UTF-8, which is looked for only where the quick check fails.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]

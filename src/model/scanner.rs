@@ -35,7 +35,7 @@ impl<'text> Scanner<'text> {
         loop {
             let name = self.string()?;
             // An escape could spell any name.
-            if name.contains('\\') {
+            if name.as_bytes().contains(&b'\\') {
                 return None;
             }
             self.expect(b':')?;
@@ -89,6 +89,7 @@ impl<'text> Scanner<'text> {
     }
 
     /// The byte that the next value begins with.
+    #[inline(always)]
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
             let byte = *self.text.as_bytes().get(self.at)?;
@@ -99,12 +100,14 @@ impl<'text> Scanner<'text> {
         }
     }
 
+    #[inline(always)]
     fn next(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.at += 1;
         Some(byte)
     }
 
+    #[inline(always)]
     fn expect(&mut self, expected: u8) -> Option<()> {
         (self.next()? == expected).then_some(())
     }
