@@ -180,6 +180,14 @@ impl Call {
         }
     }
 
+    /// Whether as many calls of its tool are at work as may be.
+    pub(super) fn has_no_place(&self, at_work: &[String]) -> bool {
+        let limit = self.tool.as_ref().and_then(|tool| tool.max_concurrent);
+        limit
+            .and_then(|limit| usize::try_from(limit.max(1)).ok())
+            .is_some_and(|limit| at_work.iter().filter(|name| **name == self.call.tool_name).count() >= limit)
+    }
+
     pub(super) fn is_sequential(&self) -> bool {
         self.tool.as_ref().is_some_and(|tool| tool.sequential)
     }

@@ -165,7 +165,13 @@ impl Call {
             }
             Ok(HookReply::Deny(reason)) => self.refuse(context, reason),
             Ok(HookReply::Ask) => self.ask_approval(context, tool, input),
-            Ok(HookReply::ChangeResult(_) | HookReply::ChangeStep(_) | HookReply::ChangeContext(_)) => {
+            Ok(
+                HookReply::ChangeResult(_)
+                | HookReply::ChangeStep(_)
+                | HookReply::EditContext(_)
+                | HookReply::ChangeBody(_)
+                | HookReply::Stop,
+            ) => {
                 self.refuse(
                     context,
                     format!("The hook before {} gave an answer that does not fit the question.", tool.name),
@@ -198,7 +204,8 @@ impl Call {
             ),
             _ => return,
         };
-        context.perform(Effect::AskHook { hook, question });
+        let run_id = context.run_id.clone();
+        context.perform(Effect::AskHook { hook, run_id, question });
         self.limit_the_asking(context);
     }
 

@@ -9,6 +9,7 @@ use super::effect::Effect;
 use super::event::Event;
 use super::ids::Ids;
 use super::limits::Allowance;
+use super::queue::{Queue, QueuedMessage};
 use super::tokens;
 use super::tool_set::ToolSet;
 use crate::model::{Body, CallId, Content, Message, Origin, Usage, UserMessage};
@@ -28,8 +29,8 @@ pub(super) struct Conversation {
     /// The ids of all calls in the history, which can be very many. Follows from it and is not saved.
     pub(super) call_ids: HashSet<CallId>,
     pub(super) ids: Ids,
-    pub(super) steers: VecDeque<Vec<Content>>,
-    pub(super) follow_ups: VecDeque<Vec<Content>>,
+    pub(super) steers: Queue,
+    pub(super) follow_ups: Queue,
     pub(super) checkpoints: Checkpoints,
     /// Whether the host keeps checkpoints.
     pub(super) has_store: bool,
@@ -55,8 +56,8 @@ impl Conversation {
             context_tokens: 0,
             call_ids: HashSet::new(),
             ids: Ids::new(seed),
-            steers: VecDeque::new(),
-            follow_ups: VecDeque::new(),
+            steers: Queue::default(),
+            follow_ups: Queue::default(),
             checkpoints: Checkpoints::default(),
             effects: VecDeque::new(),
             events: VecDeque::new(),
@@ -93,6 +94,14 @@ impl Conversation {
         }
     }
 
+    /// The messages from the latest prompt on.
+    pub(super) fn since_the_prompt(&self) -> Vec<Arc<Message>> {
+        let is_prompt =
+            |message: &Arc<Message>| matches!(&message.body, Body::User(user) if user.origin == Origin::Prompt);
+        let start = self.history.iter().rposition(is_prompt).unwrap_or_default();
+        self.history.get(start..).unwrap_or_default().to_vec()
+    }
+
     /// Leaves out so much of the older history that about `keep` tokens of the newest stay. Gives what stands for how many
     /// messages, or `None` when there is nothing more to leave out.
     pub(super) fn compact(&mut self, keep: u64) -> Option<(Arc<Message>, usize)> {
@@ -107,6 +116,14 @@ impl Conversation {
     /// Adds a user message to the history.
     pub(super) fn push_user(&mut self, content: Vec<Content>, origin: Origin) -> Arc<Message> {
         self.push(Body::User(UserMessage { content, origin }))
+    }
+
+    /// Adds a message that waited in a queue to the history.
+    pub(super) fn push_queued(&mut self, queued: QueuedMessage, origin: Origin) -> Arc<Message> {
+        let body = Body::User(UserMessage { content: queued.content, origin });
+        let message = Arc::new(Message { id: queued.id, body });
+        self.remember(&message);
+        message
     }
 
     /// Asks for a checkpoint of the state as it is now, and returns the number that answers for it.

@@ -71,6 +71,8 @@ pub struct ToolDefinition {
     pub sequential: bool,
     /// Whether the caller's own client performs it: the run is suspended until the result is given.
     pub client_side: bool,
+    /// How many of its calls may be at work at once; `None` for as many as [`Policy::max_concurrent_tools`] allows.
+    pub max_concurrent: Option<u32>,
     /// The most milliseconds it may take; `None` for no limit.
     pub timeout: Option<u64>,
     /// The agent that works on its calls, where it is one: see [`sub_agent`](Self::sub_agent). The host has no function for
@@ -91,6 +93,7 @@ impl ToolDefinition {
             repeatable: false,
             sequential: false,
             client_side: false,
+            max_concurrent: None,
             timeout: None,
             agent: None,
         }
@@ -121,6 +124,8 @@ pub struct Policy {
     pub retry_cap: u64,
     /// The most tools at work at once. Default 8.
     pub max_concurrent_tools: u32,
+    /// When calls that ask for the end of the run end it. Default [`Terminate::All`].
+    pub terminate: Terminate,
     /// The most characters of a text in a tool's result that the model reads: of a longer one it reads the beginning and the
     /// end, and the whole stays in the result's `output`. Default 400 000, about 100 000 tokens; `None` for no limit.
     pub max_result_characters: Option<usize>,
@@ -147,6 +152,7 @@ impl Default for Policy {
             retry_base: 1_000,
             retry_cap: 60_000,
             max_concurrent_tools: 8,
+            terminate: Terminate::All,
             max_result_characters: Some(400_000),
             timeout: None,
             hook_timeout: None,
@@ -156,12 +162,23 @@ impl Default for Policy {
     }
 }
 
+/// When tools that ask for the end of the run get it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Terminate {
+    /// When every call of the batch asks for it.
+    #[default]
+    All,
+    /// When one call of the batch asks for it.
+    Any,
+}
+
 /// Which hooks the host has functions for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
     /// Edits the messages before each model call.
     pub prepare_context: bool,
-    /// Edits the body of each model call.
+    /// Edits the body of each model call over HTTP. The host asks it itself, when it has encoded the request.
     pub format_request: bool,
     /// Allows, changes, denies or asks before each tool call.
     pub before_tool_call: bool,
@@ -169,4 +186,6 @@ pub struct Hooks {
     pub after_tool_call: bool,
     /// Chooses model, tools and tool choice of each step.
     pub prepare_step: bool,
+    /// Says after each batch of tool calls whether the run shall end there.
+    pub stop_when: bool,
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::definition::ToolDefinition;
+use super::event::RunId;
 use crate::json::RawJson;
-use crate::model::{CallId, ModelRequest, ToolResult};
+use crate::model::{CallId, Message, ModelRef, ModelRequest, ToolResult};
 use crate::time::Millis;
 
 /// Something the host must do. Each names the [`Input`](super::Input) that answers it.
@@ -51,6 +52,8 @@ pub enum Effect {
     AskHook {
         /// Names the question.
         hook: HookId,
+        /// The run that asks.
+        run_id: RunId,
         /// The question.
         question: HookQuestion,
     },
@@ -120,6 +123,14 @@ impl Effect {
     }
 }
 
+impl HookQuestion {
+    /// Whether the one who is asked may call models in the name of the run.
+    #[cfg(feature = "host")]
+    pub(crate) fn may_call_models(&self) -> bool {
+        matches!(self, Self::PrepareStep { .. } | Self::PrepareContext { .. } | Self::StopWhen { .. })
+    }
+}
+
 /// Names one attempt of a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelCallId(pub u64);
@@ -160,6 +171,21 @@ pub enum HookQuestion {
         step: u32,
         /// What would be sent.
         request: Arc<ModelRequest>,
+    },
+    /// Shall the run end here? Asked after each batch of tool calls that would be followed by another step.
+    StopWhen {
+        /// The step that is over, from 0.
+        step: u32,
+        /// The messages of the run: its prompt and all that came after.
+        messages: Vec<Arc<Message>>,
+    },
+    /// Shall another body be sent? Asked by the host, for each attempt of a model call over HTTP, once the request is encoded.
+    /// To ask costs that the body is printed, parsed and printed again.
+    FormatRequest {
+        /// The model that is called.
+        model: ModelRef,
+        /// The body, without credentials.
+        body: RawJson,
     },
     /// Which messages shall this step send? Asked once a step, after [`PrepareStep`](Self::PrepareStep).
     PrepareContext {

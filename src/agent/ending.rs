@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use super::conversation::Conversation;
+use super::definition::Terminate;
 use super::effect::Effect;
 use super::event::{EndReason, EventKind, RunEnd};
+use super::queue::QueuedMessage;
 use super::run::{Phase, Run};
 use super::timers::Purpose;
 use crate::error::{Error, ErrorKind};
@@ -108,7 +110,7 @@ impl Run {
                 let message = conversation.history.last().cloned();
                 batch.interrupt(&mut self.context(conversation, now), why);
                 self.usage = self.usage.plus(batch.spent_within());
-                if let Some((results, _)) = batch.results() {
+                if let Some((results, _)) = batch.results(Terminate::All) {
                     conversation.push(Body::Tool(ToolMessage { results }));
                 }
                 message
@@ -133,8 +135,8 @@ impl Run {
         let usage = self.usage;
         let mut context = self.context(conversation, now);
         context.clear_timers();
-        for _ in std::mem::take(&mut context.conversation.steers) {
-            context.emit(EventKind::SteerDropped);
+        while let Some(QueuedMessage { id, .. }) = context.conversation.steers.next() {
+            context.emit(EventKind::SteerDropped { id });
         }
         RunEnd { reason, usage, error, text, message: None }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::json::RawJson;
-use crate::model::{CallId, File, Message, Source, StopReason, ToolResult, Usage};
+use crate::model::{CallId, File, Message, MessageId, Source, StopReason, ToolResult, Usage};
 
 /// One event of a run. A transcript can be rebuilt from events alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,9 +142,15 @@ pub enum EventKind {
         limit: &'static str,
     },
     /// `steer-delivered`: a steered message entered the history; its `message-added` follows.
-    SteerDelivered,
-    /// `steer-dropped`: the run ended before it could be delivered.
-    SteerDropped,
+    SteerDelivered {
+        /// The message.
+        id: MessageId,
+    },
+    /// `steer-dropped`: the run ended before it could be delivered, or it was taken out of the queue.
+    SteerDropped {
+        /// The message.
+        id: MessageId,
+    },
     /// `checkpoint-saved`
     CheckpointSaved {
         /// Its number.
@@ -185,7 +191,7 @@ pub struct RunEnd {
 pub enum EndReason {
     /// The model's last answer ended for this reason.
     Model(StopReason),
-    /// A tool asked for the end.
+    /// A tool or the hook `stopWhen` asked for the end.
     Terminated,
     /// A limit was reached.
     Limit,

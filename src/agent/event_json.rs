@@ -35,8 +35,8 @@ impl EventKind {
             Self::CompactionStart => "compaction-start",
             Self::CompactionEnd { .. } => "compaction-end",
             Self::LimitReached { .. } => "limit-reached",
-            Self::SteerDelivered => "steer-delivered",
-            Self::SteerDropped => "steer-dropped",
+            Self::SteerDelivered { .. } => "steer-delivered",
+            Self::SteerDropped { .. } => "steer-dropped",
             Self::CheckpointSaved { .. } => "checkpoint-saved",
             Self::StepEnd { .. } => "step-end",
             Self::RunSuspended => "run-suspended",
@@ -71,12 +71,8 @@ impl Serialize for BlockId {
 
 fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::Error> {
     match kind {
-        EventKind::RunStart
-        | EventKind::StepStart
-        | EventKind::CompactionStart
-        | EventKind::SteerDelivered
-        | EventKind::SteerDropped
-        | EventKind::RunSuspended => Ok(()),
+        EventKind::RunStart | EventKind::StepStart | EventKind::CompactionStart | EventKind::RunSuspended => Ok(()),
+        EventKind::SteerDelivered { id } | EventKind::SteerDropped { id } => map.serialize_entry("messageId", id),
         EventKind::MessageAdded(message) => map.serialize_entry("message", message),
         EventKind::TextStart(id)
         | EventKind::TextEnd(id)

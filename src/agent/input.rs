@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::definition::ToolDefinition;
 use super::effect::{HookId, ModelCallId, TimerId};
-use super::plan::{ContextItem, StepChange};
+use super::plan::{ContextEdit, StepChange};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
-use crate::model::{CallId, Content, ModelEvent};
+use crate::model::{CallId, Content, MessageId, ModelEvent, Usage};
 
 /// Something that happened outside the machine.
 #[derive(Clone, Debug)]
@@ -19,6 +19,18 @@ pub enum Input {
     Steer(Vec<Content>),
     /// Work on this message when the active run would otherwise end.
     FollowUp(Vec<Content>),
+    /// Put other content in the place of a message that waits in one of the queues.
+    EditQueued {
+        /// The message.
+        id: MessageId,
+        /// What it says instead.
+        content: Vec<Content>,
+    },
+    /// Take a message out of its queue. Of a steered one, `steer-dropped` is shown.
+    Unqueue {
+        /// The message.
+        id: MessageId,
+    },
     /// Stop the active run.
     Abort {
         /// Why, for the error of the run.
@@ -65,6 +77,13 @@ pub enum Input {
         hook: HookId,
         /// The answer; the message of what it threw otherwise.
         reply: Result<HookReply, String>,
+    },
+    /// A hook that is asked has called a model, which took this much.
+    HookSpent {
+        /// The question.
+        hook: HookId,
+        /// Tokens of the call.
+        usage: Usage,
     },
     /// A person decided.
     Approval {
@@ -137,8 +156,12 @@ pub enum HookReply {
     ChangeResult(ToolOutput),
     /// For `prepareStep`: make the step with this.
     ChangeStep(StepChange),
-    /// For `prepareContext`: send these messages instead of the history.
-    ChangeContext(Vec<ContextItem>),
+    /// For `prepareContext`: send the messages with these changes, made one after the other.
+    EditContext(Vec<ContextEdit>),
+    /// For `formatRequest`: send this body.
+    ChangeBody(RawJson),
+    /// For `stopWhen`: make no further step.
+    Stop,
 }
 
 /// A person's decision about a call.

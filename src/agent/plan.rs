@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::conversation::Conversation;
 use crate::model::{Body, Message, MessageId, Model, ModelRequest, ToolChoice};
-use crate::ordered_map::OrderedMap;
 
 /// What shall be different for one step. What is `None` is as the agent says.
 #[derive(Clone, Debug, Default)]
@@ -19,16 +18,20 @@ pub struct StepChange {
     pub tool_choice: Option<ToolChoice>,
 }
 
-/// An element of the messages that a model call sends instead of the history. The history itself stays as it is.
+/// A change of the messages that a model call sends. The history itself stays as it is.
 ///
-/// A message that is not mentioned is not sent. Messages that are kept are encoded once and not again at each step.
+/// Messages that no edit touches are encoded once and not again at each step.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum ContextItem {
-    /// A message of the request that the hook was shown.
-    Keep(MessageId),
-    /// Another message: a summary, a replacement, a note.
-    Insert(Body),
+pub enum ContextEdit {
+    /// Send only these of the messages so far.
+    Keep(Vec<MessageId>),
+    /// Do not send this message.
+    Drop(MessageId),
+    /// Send this in its place.
+    Replace(MessageId, Body),
+    /// Send this too, before the message, or after all where there is none.
+    Insert(Option<MessageId>, Body),
 }
 
 /// What the hooks have said so far about the step. Belongs to the process: a restored session asks again.
@@ -59,19 +62,30 @@ impl StepPlan {
     }
 }
 
-/// The messages that these items say, or the id that none has.
-pub(super) fn arrange(
-    conversation: &mut Conversation,
-    items: Vec<ContextItem>,
-) -> Result<Vec<Arc<Message>>, MessageId> {
-    let by_id: OrderedMap<MessageId, Arc<Message>> =
-        conversation.context().into_iter().map(|message| (message.id.clone(), message)).collect();
-    let mut arranged = Vec::with_capacity(items.len());
-    for item in items {
-        arranged.push(match item {
-            ContextItem::Keep(id) => by_id.get(&id).cloned().ok_or(id)?,
-            ContextItem::Insert(body) => Arc::new(Message { id: conversation.ids.message(), body }),
-        });
+/// The messages that a call would send, with these changes, or the id that none has.
+pub(super) fn edited(conversation: &mut Conversation, edits: Vec<ContextEdit>) -> Result<Vec<Arc<Message>>, MessageId> {
+    let mut messages = conversation.context();
+    for edit in edits {
+        let mut made = |body| Arc::new(Message { id: conversation.ids.message(), body });
+        match edit {
+            ContextEdit::Keep(ids) => {
+                if let Some(unknown) = ids.iter().find(|id| position(&messages, id).is_err()) {
+                    return Err(unknown.clone());
+                }
+                messages.retain(|message| ids.contains(&message.id));
+            }
+            ContextEdit::Drop(id) => drop(messages.remove(position(&messages, &id)?)),
+            ContextEdit::Replace(id, body) => {
+                let index = position(&messages, &id)?;
+                messages.splice(index..=index, [made(body)]);
+            }
+            ContextEdit::Insert(Some(id), body) => messages.insert(position(&messages, &id)?, made(body)),
+            ContextEdit::Insert(None, body) => messages.push(made(body)),
+        }
     }
-    Ok(arranged)
+    Ok(messages)
+}
+
+fn position(messages: &[Arc<Message>], id: &MessageId) -> Result<usize, MessageId> {
+    messages.iter().position(|message| message.id == *id).ok_or_else(|| id.clone())
 }

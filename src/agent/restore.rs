@@ -12,6 +12,7 @@ use super::effect::{Effect, HookId, ModelCallId, TimerId};
 use super::event::{EndReason, EventKind, RunEnd, RunId};
 use super::input::ToolOutput;
 use super::plan::StepPlan;
+use super::queue::QueuedMessage;
 use super::run::{ModelCall, Phase, Run, Suspension};
 use super::session::{RestoreError, Session};
 use super::snapshot::{FORMAT, VERSION};
@@ -21,7 +22,9 @@ use super::timers::{Purpose, Timer, Timers};
 use super::tools::Batch;
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
-use crate::model::{Body, CallId, Content, Message, MessageError, ModelRef, StopReason, ToolCall, ToolResult, Usage};
+use crate::model::{
+    Body, CallId, Content, Message, MessageError, MessageId, ModelRef, StopReason, ToolCall, ToolResult, Usage,
+};
 use crate::time::Millis;
 
 /// Reads a session: what lasts, and the run that was active.
@@ -47,8 +50,16 @@ pub(super) fn read(object: &Object<'_>, agent: Arc<Agent>) -> Result<(Conversati
     }
     conversation.compacted = object.object("compaction").map(|compacted| read_compacted(&compacted)).transpose()?;
     for (name, queue) in [("steers", &mut conversation.steers), ("followUps", &mut conversation.follow_ups)] {
-        for content in object.array(name).unwrap_or_default() {
-            queue.push_back(Content::read_list(Some(content))?);
+        for queued in object.array(name).unwrap_or_default() {
+            let message = match Object::parse(queued.get()) {
+                Ok(object) => QueuedMessage {
+                    id: MessageId::new(object.string("id").ok_or_else(|| missing("id"))?),
+                    content: Content::read_list(object.get("content"))?,
+                },
+                // Written before messages had an id in the queue.
+                Err(_) => QueuedMessage { id: conversation.ids.message(), content: Content::read_list(Some(queued))? },
+            };
+            queue.restore(message);
         }
     }
     let run = object.object("run").map(|run| read_run(&run, &conversation)).transpose()?;
@@ -149,6 +160,7 @@ fn read_phase(phase: &Object<'_>, conversation: &Conversation) -> Result<Phase, 
             hook: HookId(phase.integer("hook").ok_or_else(|| missing("hook"))?),
             question: match phase.string("question").as_deref() {
                 Some("prepareContext") => StepQuestion::Context,
+                Some("stopWhen") => StepQuestion::Stop,
                 _ => StepQuestion::Step,
             },
             attempt: number(phase, "attempt")?,

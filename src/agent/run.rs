@@ -148,6 +148,14 @@ impl Run {
                 batch.call(&call_id)?.ended(&mut context, output)
             }
             Input::HookReplied { hook, reply } => self.hook_replied(conversation, now, hook, reply),
+            Input::HookSpent { hook, usage } => {
+                if !matches!(&self.phase, Phase::Preparing { hook: asked, .. } if *asked == hook) {
+                    return Err(InputError::Unexpected);
+                }
+                self.step_usage = self.step_usage.plus(usage);
+                self.usage = self.usage.plus(usage);
+                Ok(())
+            }
             Input::Approval { call_id, decision } => {
                 let (batch, mut context) = self.tools(conversation, now)?;
                 batch.call(&call_id)?.decided(&mut context, decision)
@@ -155,6 +163,8 @@ impl Run {
             Input::Prompt(_)
             | Input::Steer(_)
             | Input::FollowUp(_)
+            | Input::EditQueued { .. }
+            | Input::Unqueue { .. }
             | Input::Abort { .. }
             | Input::ToolsChanged(_)
             | Input::CheckpointSaved { .. }
@@ -200,7 +210,7 @@ impl Run {
             | Input::ToolProgress { call_id, .. }
             | Input::ToolEnded { call_id, .. }
             | Input::Approval { call_id, .. } => has_call(call_id),
-            Input::HookReplied { hook: id, .. } => match &self.phase {
+            Input::HookReplied { hook: id, .. } | Input::HookSpent { hook: id, .. } => match &self.phase {
                 Phase::Preparing { hook, .. } => hook == id,
                 Phase::Tools { batch, .. } => batch.is_asking(*id),
                 _ => false,
@@ -282,11 +292,11 @@ impl Run {
         let timers = &mut self.timers;
         let mut context = Context { now, run_id: &self.id, step, active_tools, left, timers, conversation };
         batch.advance(&mut context);
-        if let Some((results, all_terminate)) = batch.results() {
+        if let Some((results, terminate)) = batch.results(context.conversation.agent.policy.terminate) {
             let spent = batch.spent_within();
             self.step_usage = self.step_usage.plus(spent);
             self.usage = self.usage.plus(spent);
-            self.finish_batch(conversation, now, results, all_terminate.then_some(EndReason::Terminated));
+            self.finish_batch(conversation, now, results, terminate.then_some(EndReason::Terminated));
         } else if batch.is_suspended() {
             if *suspension == Suspension::None {
                 // Saved first: whoever reads of the suspension may end the process.

@@ -1,13 +1,13 @@
 //! The conversation: its history, its queues and the run that is active.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::conversation::Conversation;
 use super::definition::Agent;
 use super::effect::Effect;
-use super::event::Event;
-use super::input::{Input, InputError, MAX_QUEUED};
+use super::event::{Event, EventKind};
+use super::input::{Input, InputError};
+use super::queue::{QueuedMessage, refuse_empty};
 use super::run::Run;
 use super::{restore, snapshot};
 use crate::json::Object;
@@ -126,12 +126,14 @@ impl Session {
         let conversation = &mut self.conversation;
         match input {
             Input::Prompt(content) => self.prompt(now, content)?,
-            Input::Steer(content) => {
-                queue(self.run.as_ref(), &mut conversation.steers, content)?;
+            Input::Steer(content) => return self.steer(now, content).map(drop),
+            Input::FollowUp(content) => drop(self.follow_up(content)?),
+            Input::EditQueued { id, content } => {
+                let queues = [&mut conversation.steers, &mut conversation.follow_ups];
+                let queue = queues.into_iter().find(|queue| queue.iter().any(|message| message.id == id));
+                queue.ok_or(InputError::Unexpected)?.replace(&id, content)?;
             }
-            Input::FollowUp(content) => {
-                queue(self.run.as_ref(), &mut conversation.follow_ups, content)?;
-            }
+            Input::Unqueue { id } => self.unqueue(now, &id)?,
             // Without a run there is nothing left to stop, which is what the caller wants.
             Input::Abort { reason } => {
                 if let Some(run) = &mut self.run {
@@ -163,6 +165,30 @@ impl Session {
         }
         self.advance(now);
         Ok(())
+    }
+
+    /// As [`Input::Steer`], and gives the id of the message.
+    ///
+    /// # Errors
+    ///
+    /// When no run is active, the message is empty or the queue full.
+    pub fn steer(&mut self, now: Millis, content: Vec<Content>) -> Result<MessageId, InputError> {
+        let conversation = &mut self.conversation;
+        self.run.as_ref().filter(|run| !run.is_ending()).ok_or(InputError::Idle)?;
+        let id = conversation.steers.add(content, || conversation.ids.message())?;
+        self.advance(now);
+        Ok(id)
+    }
+
+    /// As [`Input::FollowUp`], and gives the id of the message.
+    ///
+    /// # Errors
+    ///
+    /// When no run is active, the message is empty or the queue full.
+    pub fn follow_up(&mut self, content: Vec<Content>) -> Result<MessageId, InputError> {
+        let conversation = &mut self.conversation;
+        self.run.as_ref().filter(|run| !run.is_ending()).ok_or(InputError::Idle)?;
+        conversation.follow_ups.add(content, || conversation.ids.message())
     }
 
     /// What the host must do next.
@@ -226,19 +252,14 @@ impl Session {
         &self.conversation.agent
     }
 
-    /// Takes back all follow-ups that wait, in order: to edit them and queue them again, or to drop them.
-    pub fn take_follow_ups(&mut self) -> Vec<Vec<Content>> {
-        self.conversation.follow_ups.drain(..).collect()
-    }
-
     /// Messages that will be delivered before the next step, in order.
-    pub fn steers(&self) -> impl Iterator<Item = &[Content]> {
-        self.conversation.steers.iter().map(Vec::as_slice)
+    pub fn steers(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.conversation.steers.iter()
     }
 
     /// Messages that wait until the run would otherwise end, in order. They stay when a run is aborted or fails.
-    pub fn follow_ups(&self) -> impl Iterator<Item = &[Content]> {
-        self.conversation.follow_ups.iter().map(Vec::as_slice)
+    pub fn follow_ups(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.conversation.follow_ups.iter()
     }
 
     /// Whether the active run, or one of a sub-agent, waits for this answer of the host.
@@ -262,6 +283,17 @@ impl Session {
         }
         refuse_empty(&content)?;
         self.run = Some(Run::start(&mut self.conversation, now, content));
+        Ok(())
+    }
+
+    fn unqueue(&mut self, now: Millis, id: &MessageId) -> Result<(), InputError> {
+        let conversation = &mut self.conversation;
+        if conversation.follow_ups.remove(id).is_none() {
+            let QueuedMessage { id, .. } = conversation.steers.remove(id).ok_or(InputError::Unexpected)?;
+            if let Some(run) = &mut self.run {
+                run.context(conversation, now).emit(EventKind::SteerDropped { id });
+            }
+        }
         Ok(())
     }
 
@@ -293,23 +325,6 @@ impl Session {
             self.run = None;
         }
     }
-}
-
-fn queue(run: Option<&Run>, queue: &mut VecDeque<Vec<Content>>, content: Vec<Content>) -> Result<(), InputError> {
-    if run.is_none_or(Run::is_ending) {
-        return Err(InputError::Idle);
-    }
-    refuse_empty(&content)?;
-    if queue.len() >= MAX_QUEUED {
-        return Err(InputError::QueueFull);
-    }
-    queue.push_back(content);
-    Ok(())
-}
-
-fn refuse_empty(content: &[Content]) -> Result<(), InputError> {
-    let is_empty = |content: &Content| matches!(content, Content::Text(text) if text.is_empty());
-    if content.iter().all(is_empty) { Err(InputError::EmptyPrompt) } else { Ok(()) }
 }
 
 /// Why a snapshot could not be restored.

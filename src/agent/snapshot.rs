@@ -8,6 +8,7 @@ use super::call::{AfterValidation, Call, Stage};
 use super::compaction::Compacted;
 use super::conversation::Conversation;
 use super::input::ToolOutput;
+use super::queue::{Queue, QueuedMessage};
 use super::run::{Phase, Run};
 use super::timers::{Purpose, Timer};
 use crate::model::{CallId, Usage};
@@ -51,6 +52,21 @@ impl Serialize for Snapshot<'_> {
         map.serialize_entry("steers", steers)?;
         map.serialize_entry("followUps", follow_ups)?;
         map.serialize_entry("run", &self.run)?;
+        map.end()
+    }
+}
+
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl Serialize for QueuedMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("content", &self.content)?;
         map.end()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::answer::Answer;
 use super::context::Context;
 use super::conversation::Conversation;
+use super::definition::Terminate;
 use super::effect::{Effect, ModelCallId};
 use super::event::{EndReason, EventKind};
 use super::input::InputError;
@@ -169,6 +170,9 @@ impl Run {
         if matches!(self.phase, Phase::BetweenSteps) {
             self.break_circle(conversation, now);
         }
+        if matches!(self.phase, Phase::BetweenSteps) && conversation.agent.hooks.stop_when {
+            self.ask_whether_to_stop(conversation, now);
+        }
     }
 
     /// Decides what the end of an attempt leads to.
@@ -236,7 +240,7 @@ impl Run {
         if !calls.is_empty() {
             let mut batch = Batch::new(calls);
             batch.interrupt(&mut self.context(conversation, now), why);
-            if let Some((results, _)) = batch.results() {
+            if let Some((results, _)) = batch.results(Terminate::All) {
                 conversation.push(Body::Tool(ToolMessage { results }));
             }
         }
@@ -269,7 +273,7 @@ impl Run {
         let mut batch = Batch::announced(calls, &mut self.context(conversation, now));
         if matches!(reason, StopReason::Refusal | StopReason::ContentFilter) {
             batch.interrupt(&mut self.context(conversation, now), "Not run, because a filter stopped the answer.");
-            if let Some((results, _)) = batch.results() {
+            if let Some((results, _)) = batch.results(Terminate::All) {
                 self.finish_batch(conversation, now, results, Some(EndReason::Model(reason)));
             }
             return;
@@ -288,25 +292,37 @@ impl Run {
         let usage = self.step_usage;
         self.context(conversation, now).emit(EventKind::StepEnd { message, usage });
         match end {
-            Some(reason) if conversation.steers.is_empty() && !self.deliver_follow_up(conversation, now) => {
-                self.end(conversation, now, reason, None);
-            }
-            _ => self.phase = Phase::BetweenSteps,
+            Some(reason) => self.end_unless_asked_for_more(conversation, now, reason),
+            None => self.phase = Phase::BetweenSteps,
+        }
+    }
+
+    /// Goes on with what was steered or queued, else ends.
+    pub(super) fn end_unless_asked_for_more(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        reason: EndReason,
+    ) {
+        if conversation.steers.is_empty() && !self.deliver_follow_up(conversation, now) {
+            self.end(conversation, now, reason, None);
+        } else {
+            self.phase = Phase::BetweenSteps;
         }
     }
 
     fn deliver_steers(&mut self, conversation: &mut Conversation, now: Millis) {
-        while let Some(content) = conversation.steers.pop_front() {
-            let message = conversation.push_user(content, Origin::Steered);
+        while let Some(queued) = conversation.steers.next() {
+            let message = conversation.push_queued(queued, Origin::Steered);
             let mut context = self.context(conversation, now);
-            context.emit(EventKind::SteerDelivered);
+            context.emit(EventKind::SteerDelivered { id: message.id.clone() });
             context.emit(EventKind::MessageAdded(message));
         }
     }
 
     fn deliver_follow_up(&mut self, conversation: &mut Conversation, now: Millis) -> bool {
-        let Some(content) = conversation.follow_ups.pop_front() else { return false };
-        let message = conversation.push_user(content, Origin::FollowUp);
+        let Some(queued) = conversation.follow_ups.next() else { return false };
+        let message = conversation.push_queued(queued, Origin::FollowUp);
         self.context(conversation, now).emit(EventKind::MessageAdded(message));
         true
     }

@@ -20,6 +20,8 @@ pub(super) enum StepQuestion {
     Step,
     /// `prepareContext`
     Context,
+    /// `stopWhen`, after the step
+    Stop,
 }
 
 impl StepQuestion {
@@ -28,6 +30,7 @@ impl StepQuestion {
         match self {
             Self::Step => "prepareStep",
             Self::Context => "prepareContext",
+            Self::Stop => "stopWhen",
         }
     }
 }
@@ -44,6 +47,12 @@ impl Run {
         }
     }
 
+    /// Asks, after a batch of tool calls, whether the run shall end there.
+    pub(super) fn ask_whether_to_stop(&mut self, conversation: &mut Conversation, now: Millis) {
+        let hook = HookId(conversation.ids.number());
+        self.ask(conversation, now, StepQuestion::Stop, hook, 0);
+    }
+
     /// Asks again, after a restore, what was being asked. What an earlier hook said is gone, so that one comes first.
     pub(super) fn ask_again(
         &mut self,
@@ -53,7 +62,13 @@ impl Run {
         hook: HookId,
         attempt: u32,
     ) {
-        if self.next_question(conversation) == Some(question) {
+        if question == StepQuestion::Stop {
+            if conversation.agent.hooks.stop_when {
+                self.ask(conversation, now, question, hook, attempt);
+            } else {
+                self.phase = Phase::BetweenSteps;
+            }
+        } else if self.next_question(conversation) == Some(question) {
             self.ask(conversation, now, question, hook, attempt);
         } else {
             self.prepare_call(conversation, now, attempt);
@@ -85,10 +100,18 @@ impl Run {
             (StepQuestion::Context, Ok(HookReply::Continue)) => {
                 self.plan.messages = Some(conversation.context());
             }
-            (StepQuestion::Context, Ok(HookReply::ChangeContext(items))) => match plan::arrange(conversation, items) {
+            (StepQuestion::Stop, Ok(HookReply::Continue)) => {
+                self.phase = Phase::BetweenSteps;
+                return Ok(());
+            }
+            (StepQuestion::Stop, Ok(HookReply::Stop)) => {
+                self.end_unless_asked_for_more(conversation, now, EndReason::Terminated);
+                return Ok(());
+            }
+            (StepQuestion::Context, Ok(HookReply::EditContext(edits))) => match plan::edited(conversation, edits) {
                 Ok(messages) => self.plan.messages = Some(messages),
                 Err(unknown) => {
-                    self.hook_failed(conversation, now, question, &format!("there is no message {unknown} to keep"));
+                    self.hook_failed(conversation, now, question, &format!("there is no message {unknown} to change"));
                     return Ok(());
                 }
             },
@@ -133,15 +156,17 @@ impl Run {
         attempt: u32,
     ) {
         self.phase = Phase::Preparing { hook, question, attempt };
-        let request = Arc::new(self.plan.request(conversation, self.active_tools.as_deref()));
         let step = self.steps.saturating_sub(1);
+        let request = || Arc::new(self.plan.request(conversation, self.active_tools.as_deref()));
+        let question = match question {
+            StepQuestion::Step => HookQuestion::PrepareStep { step, request: request() },
+            StepQuestion::Context => HookQuestion::PrepareContext { step, request: request() },
+            StepQuestion::Stop => HookQuestion::StopWhen { step, messages: conversation.since_the_prompt() },
+        };
         let limit = conversation.agent.policy.hook_timeout;
         let mut context = self.context(conversation, now);
-        let question = match question {
-            StepQuestion::Step => HookQuestion::PrepareStep { step, request },
-            StepQuestion::Context => HookQuestion::PrepareContext { step, request },
-        };
-        context.perform(Effect::AskHook { hook, question });
+        let run_id = context.run_id.clone();
+        context.perform(Effect::AskHook { hook, run_id, question });
         if let Some(limit) = limit
             && context.timers.deadline(&Purpose::StepHook).is_none()
         {

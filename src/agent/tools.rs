@@ -2,6 +2,7 @@
 
 use super::call::{Call, Stage};
 use super::context::Context;
+use super::definition::Terminate;
 use super::effect::HookId;
 use super::input::{Input, InputError};
 use crate::model::{CallId, ToolCall, ToolResult, Usage};
@@ -106,16 +107,20 @@ impl Batch {
         self.calls.iter().any(Call::waits_for_a_person) && self.calls.iter().all(idle)
     }
 
-    /// The results in call order, once each call has one, and whether every tool asked for the end of the run.
-    pub(super) fn results(&self) -> Option<(Vec<ToolResult>, bool)> {
-        let mut all_terminate = true;
+    /// The results in call order, once each call has one, and whether the tools asked for the end of the run.
+    pub(super) fn results(&self, policy: Terminate) -> Option<(Vec<ToolResult>, bool)> {
+        let mut asking = 0;
         let mut results = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
             let Stage::Done { result, terminate, .. } = &call.stage else { return None };
-            all_terminate &= terminate;
+            asking += usize::from(*terminate);
             results.push(ToolResult::clone(result));
         }
-        Some((results, all_terminate))
+        let terminate = match policy {
+            Terminate::All => asking == self.calls.len(),
+            Terminate::Any => asking > 0,
+        };
+        Some((results, terminate))
     }
 
     /// Starts the calls that are allowed and have a place, in call order.
@@ -123,6 +128,8 @@ impl Batch {
         let places =
             usize::try_from(context.conversation.agent.policy.max_concurrent_tools.max(1)).unwrap_or(usize::MAX);
         let mut at_work = self.calls.iter().filter(|call| call.is_at_work()).count();
+        let mut at_work_by_tool: Vec<String> =
+            self.calls.iter().filter(|call| call.is_at_work()).map(|call| call.call.tool_name.clone()).collect();
         let mut one_has_run = false;
         let mut sequential_open = false;
         for call in &mut self.calls {
@@ -135,9 +142,14 @@ impl Batch {
                     return;
                 } else if at_work >= places {
                     return;
+                } else if call.has_no_place(&at_work_by_tool) {
+                    // Those of other tools do not wait for it.
                 } else {
                     call.start(context);
-                    at_work += usize::from(call.is_at_work());
+                    if call.is_at_work() {
+                        at_work += 1;
+                        at_work_by_tool.push(call.call.tool_name.clone());
+                    }
                 }
             }
             if is_sequential {

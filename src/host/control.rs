@@ -1,13 +1,19 @@
 //! What can be done to a run from outside while it works.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_channel::oneshot;
+use futures_util::FutureExt;
 
 use super::Prompt;
 use super::driver::Driver;
 use crate::agent::{Approval, Input, ToolOutput};
 use crate::error::Error;
 use crate::json::RawJson;
-use crate::model::CallId;
+use crate::model::{CallId, MessageId};
 
 /// Steers a run from anywhere: from another task, from a tool, from a button. Every call takes effect before it returns.
 ///
@@ -30,22 +36,25 @@ impl RunControl {
         let _idle = self.input(Input::Abort { reason: reason.map(str::to_owned) });
     }
 
-    /// Adds a user message, delivered before the next step or between sequential calls.
+    /// Adds a user message, delivered before the next step or between sequential calls. What is returned can be awaited to
+    /// learn whether it was delivered, and need not be.
     ///
     /// # Errors
     ///
     /// `invalid-input` when the run is over.
-    pub fn steer(&self, message: impl Into<Prompt>) -> Result<(), Error> {
-        self.input(Input::Steer(message.into().0))
+    pub fn steer(&self, message: impl Into<Prompt>) -> Result<Steered, Error> {
+        let (id, outcome) = self.driver.steer(self.run, message.into().0)?;
+        Ok(Steered { id, outcome })
     }
 
-    /// Adds a user message that is worked on when the run would otherwise end.
+    /// Adds a user message that is worked on when the run would otherwise end. Gives its id, with which it can be edited
+    /// while it waits.
     ///
     /// # Errors
     ///
     /// `invalid-input` when the run is over.
-    pub fn follow_up(&self, message: impl Into<Prompt>) -> Result<(), Error> {
-        self.input(Input::FollowUp(message.into().0))
+    pub fn follow_up(&self, message: impl Into<Prompt>) -> Result<MessageId, Error> {
+        Ok(self.driver.follow_up(self.run, message.into().0)?)
     }
 
     /// Decides about a call that waits for an approval.
@@ -77,5 +86,29 @@ impl RunControl {
 
     fn input(&self, input: Input) -> Result<(), Error> {
         self.driver.input_of_run(self.run, input).map_err(Error::from)
+    }
+}
+
+/// A steered message. A future of whether it was delivered: `false` when the run ended before, or it was taken out of the
+/// queue.
+#[derive(Debug)]
+pub struct Steered {
+    id: MessageId,
+    outcome: oneshot::Receiver<bool>,
+}
+
+impl Steered {
+    /// The id of the message, with which it can be edited while it waits.
+    pub fn id(&self) -> &MessageId {
+        &self.id
+    }
+}
+
+impl Future for Steered {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        // A conversation that is gone delivers nothing.
+        self.outcome.poll_unpin(context).map(|told| told.unwrap_or(false))
     }
 }

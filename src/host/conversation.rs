@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::driver::Driver;
 use super::runner::Parts;
 use super::{Host, Prompt, Run};
-use crate::agent::{Input, InputError, Session, Status};
+use crate::agent::{Input, InputError, QueuedMessage, Session, Status};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Message, MessageId};
 
@@ -64,18 +64,32 @@ impl<H: Host> Conversation<H> {
     }
 
     /// Messages that wait to be delivered before the next step, in order.
-    pub fn steers(&self) -> Vec<Prompt> {
-        self.driver.session(|session| session.steers().map(|content| Prompt(content.to_vec())).collect())
+    pub fn steers(&self) -> Vec<QueuedMessage> {
+        self.driver.session(|session| session.steers().cloned().collect())
     }
 
     /// Messages that wait until the run would otherwise end, in order. They stay when a run is aborted or fails.
-    pub fn follow_ups(&self) -> Vec<Prompt> {
-        self.driver.session(|session| session.follow_ups().map(|content| Prompt(content.to_vec())).collect())
+    pub fn follow_ups(&self) -> Vec<QueuedMessage> {
+        self.driver.session(|session| session.follow_ups().cloned().collect())
     }
 
-    /// Takes the waiting follow-ups out of the conversation, to edit or to drop them.
-    pub fn take_follow_ups(&self) -> Vec<Prompt> {
-        self.driver.edit_session(|session| session.take_follow_ups().into_iter().map(Prompt).collect())
+    /// Puts another message in the place of one that waits in a queue.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when no such message waits: it may have been delivered.
+    pub fn edit_queued(&self, id: &MessageId, message: impl Into<Prompt>) -> Result<(), Error> {
+        let Prompt(content) = message.into();
+        self.driver.input(Input::EditQueued { id: id.clone(), content }).map_err(Error::from)
+    }
+
+    /// Takes a message out of its queue, so that it is not delivered.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when no such message waits: it may have been delivered.
+    pub fn unqueue(&self, id: &MessageId) -> Result<(), Error> {
+        self.driver.input(Input::Unqueue { id: id.clone() }).map_err(Error::from)
     }
 
     /// The state of a conversation that begins with this one's history up to a message.

@@ -9,10 +9,12 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
+use futures_channel::oneshot;
+
 use super::deadlines::{Deadline, Deadlines};
 use super::{BoxFuture, CancelToken, Host};
-use crate::agent::{Effect, Event, HookId, Input, InputError, ModelCallId, Session, Status};
-use crate::model::{CallId, EncodedCache};
+use crate::agent::{Effect, Event, EventKind, HookId, Input, InputError, ModelCallId, Session, Status};
+use crate::model::{CallId, Content, EncodedCache, MessageId};
 use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
 
@@ -66,6 +68,7 @@ impl Driver {
                 checkpoints: Vec::new(),
                 saving: false,
                 events: Vec::new(),
+                steered: Vec::new(),
                 waker: None,
                 run: 0,
                 attached: false,
@@ -89,11 +92,6 @@ impl Driver {
         read(&self.lock().session)
     }
 
-    /// Changes what of the session may be changed without an input.
-    pub(super) fn edit_session<T>(&self, edit: impl FnOnce(&mut Session) -> T) -> T {
-        edit(&mut self.lock().session)
-    }
-
     /// Encodes or does other pure work with the cache of encoded turns.
     pub(super) fn with_cache<T>(&self, work: impl FnOnce(&mut EncodedCache) -> T) -> T {
         work(&mut self.lock().cache)
@@ -113,6 +111,33 @@ impl Driver {
                 if state.run == run { state.input(now, input, aftermath) } else { Err(InputError::Idle) }
             },
         )
+    }
+
+    /// Adds a steered message to a run. The receiver is told whether it was delivered.
+    pub(super) fn steer(
+        &self,
+        run: u64,
+        content: Vec<Content>,
+    ) -> Result<(MessageId, oneshot::Receiver<bool>), InputError> {
+        let now = self.now();
+        self.change(|state, aftermath| {
+            if state.run != run {
+                return Err(InputError::Idle);
+            }
+            state.deadlines.observe(now);
+            let id = state.session.steer(now, content)?;
+            let (sender, receiver) = oneshot::channel();
+            state.steered.push((id.clone(), sender));
+            state.settle(aftermath);
+            aftermath.waker = state.waker.take();
+            Ok((id, receiver))
+        })
+    }
+
+    /// Adds a follow-up to a run and gives its id.
+    pub(super) fn follow_up(&self, run: u64, content: Vec<Content>) -> Result<MessageId, InputError> {
+        let mut state = self.lock();
+        if state.run == run { state.session.follow_up(content) } else { Err(InputError::Idle) }
     }
 
     /// Leaves an input for the run to handle at its next turn.
@@ -282,6 +307,7 @@ impl fmt::Debug for Driver {
 struct Aftermath {
     cancelled: Vec<CancelToken>,
     dropped: Vec<Entry>,
+    steered: Vec<(oneshot::Sender<bool>, bool)>,
     waker: Option<Waker>,
 }
 
@@ -291,6 +317,10 @@ impl Aftermath {
             token.cancel();
         }
         drop(self.dropped);
+        for (sender, delivered) in self.steered {
+            // Nobody has to wait for it.
+            let _gone = sender.send(delivered);
+        }
         if let Some(waker) = self.waker {
             waker.wake();
         }
@@ -312,6 +342,8 @@ struct State {
     /// Whether checkpoints are being saved.
     saving: bool,
     events: Vec<Event>,
+    /// Steered messages whose outcome somebody may wait for.
+    steered: Vec<(MessageId, oneshot::Sender<bool>)>,
     waker: Option<Waker>,
     /// Grows by one with each run, so that controls of an older run reach nothing.
     run: u64,
@@ -351,10 +383,21 @@ impl State {
             }
         }
         while let Some(event) = self.session.poll_event() {
+            match &event.kind {
+                EventKind::SteerDelivered { id } => self.tell_steered(id, true, aftermath),
+                EventKind::SteerDropped { id } => self.tell_steered(id, false, aftermath),
+                _ => {}
+            }
             self.events.push(event);
         }
         if self.session.status() == Status::Idle {
             self.stop_everything(aftermath);
+        }
+    }
+
+    fn tell_steered(&mut self, id: &MessageId, delivered: bool, aftermath: &mut Aftermath) {
+        if let Some(index) = self.steered.iter().position(|(steered, _)| steered == id) {
+            aftermath.steered.push((self.steered.swap_remove(index).1, delivered));
         }
     }
 

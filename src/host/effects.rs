@@ -8,12 +8,16 @@ use futures_util::FutureExt;
 
 use super::checkpoints::Saver;
 use super::driver::{Driver, TaskKey};
+use super::hooks::ModelCaller;
 use super::port::Port;
 use super::runner::Parts;
-use super::{ApprovalRequest, Approver, CancelToken, Hooks, Host, Tool, ToolContext, model_call};
-use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ToolDefinition, ToolOutput};
+use super::{
+    ApprovalRequest, Approver, BoxFuture, CancelToken, HookContext, Hooks, Host, Tool, ToolContext, model_call,
+};
+use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ModelCallId, ToolDefinition, ToolOutput};
+use crate::error::Error;
 use crate::json::RawJson;
-use crate::model::{Access, CallId};
+use crate::model::{Access, Answer, CallId, ModelRequest};
 
 /// Starts one effect as a task of the driver.
 pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Driver>, effect: Effect) {
@@ -21,18 +25,8 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
     let port = Port::new(driver);
     match effect {
         Effect::CallModel { call, request } => {
-            let key = TaskKey::Model(call);
-            match &request.model.access {
-                Access::Function(name) => {
-                    let model = parts.models.get(&**name).cloned();
-                    let task = model_call::call_function(model, call, request, cancel.clone(), port);
-                    driver.start(key, cancel, Box::pin(task));
-                }
-                Access::Http { .. } => {
-                    let task = model_call::call_http(host.clone(), parts.credentials.clone(), call, request, port);
-                    driver.start(key, cancel, Box::pin(task));
-                }
-            }
+            let task = call_model(host.clone(), parts.clone(), call, request, cancel.clone(), port);
+            driver.start(TaskKey::Model(call), cancel, task);
         }
         Effect::ValidateInput { call_id, tool, input } => {
             let task = validate(parts.tools.get(&tool.name).cloned(), call_id.clone(), input, port);
@@ -46,8 +40,14 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
                 driver.start(TaskKey::Tool(call_id), cancel, Box::pin(task));
             }
         }
-        Effect::AskHook { hook, question } => {
-            let task = ask_hook(parts.hooks.clone(), hook, question, cancel.clone(), port);
+        Effect::AskHook { hook, run_id, question } => {
+            let caller = HookCaller { host: host.clone(), parts: parts.clone(), hook, port: port.clone() };
+            let context = HookContext {
+                run_id: Some(run_id),
+                cancel: cancel.clone(),
+                caller: question.may_call_models().then(|| Arc::new(caller) as Arc<dyn ModelCaller>),
+            };
+            let task = ask_hook(parts.hooks.clone(), hook, question, context, port);
             driver.start(TaskKey::Hook(hook), cancel, Box::pin(task));
         }
         Effect::AskApproval { call_id, tool, input } => {
@@ -79,6 +79,50 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
         | Effect::CancelTool { .. }
         | Effect::SetTimer { .. }
         | Effect::ClearTimer { .. } => {}
+    }
+}
+
+fn call_model<H: Host>(
+    host: H,
+    parts: Arc<Parts<H>>,
+    call: ModelCallId,
+    request: Arc<ModelRequest>,
+    cancel: CancelToken,
+    port: Port,
+) -> BoxFuture<'static, ()> {
+    match &request.model.access {
+        Access::Function(name) => {
+            let model = parts.models.get(&**name).cloned();
+            Box::pin(model_call::call_function(model, call, request, cancel, port))
+        }
+        Access::Http { .. } => Box::pin(model_call::call_http(host, parts, call, request, cancel, port)),
+    }
+}
+
+/// Calls models for a hook, with what the agent calls its own with.
+struct HookCaller<H> {
+    host: H,
+    parts: Arc<Parts<H>>,
+    hook: HookId,
+    port: Port,
+}
+
+impl<H: Host> ModelCaller for HookCaller<H> {
+    fn call(&self, request: Arc<ModelRequest>, cancel: CancelToken) -> BoxFuture<'static, Result<Answer, Error>> {
+        let (answer, port) = self.port.collecting();
+        // No call of the session has this number, and none of its events reach the session.
+        let call = ModelCallId(0);
+        let calling = call_model(self.host.clone(), self.parts.clone(), call, request, cancel, port);
+        let (hook, port) = (self.hook, self.port.clone());
+        Box::pin(async move {
+            calling.await;
+            let answer = answer.take()?;
+            port.finish(Input::HookSpent { hook, usage: answer.usage });
+            match answer.error {
+                Some(error) => Err(error),
+                None => Ok(answer),
+            }
+        })
     }
 }
 
@@ -117,11 +161,11 @@ async fn ask_hook(
     hooks: Option<Arc<dyn Hooks>>,
     hook: HookId,
     question: HookQuestion,
-    cancel: CancelToken,
+    context: HookContext,
     port: Port,
 ) {
     let reply = match hooks {
-        Some(hooks) => match no_panic(async { hooks.answer(question, cancel).await }).await {
+        Some(hooks) => match no_panic(async { hooks.answer(question, context).await }).await {
             Ok(reply) => reply,
             Err(panic) => Err(panic),
         },

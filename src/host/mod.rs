@@ -28,11 +28,11 @@ mod tool;
 use std::future::Future;
 
 pub use cancel::{CancelGuard, CancelToken, Cancelled};
-pub use control::RunControl;
+pub use control::{RunControl, Steered};
 pub use conversation::Conversation;
 pub use credentials::CredentialSource;
 pub use function_model::FunctionModel;
-pub use hooks::{ApprovalRequest, Approver, Hooks};
+pub use hooks::{ApprovalRequest, Approver, HookContext, Hooks};
 pub use maybe_send::{BoxFuture, BoxStream, MaybeSend, MaybeSync};
 pub use prompt::Prompt;
 pub use run::{Answer, Run};

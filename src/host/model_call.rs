@@ -7,11 +7,14 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::select;
 
+use super::effects::no_panic;
 use super::port::Port;
-use super::{Body, CancelToken, CredentialSource, FunctionModel, Host};
-use crate::agent::{Input, ModelCallId};
+use super::runner::Parts;
+use super::{Body, CancelToken, FunctionModel, HookContext, Hooks, Host};
+use crate::agent::{HookQuestion, HookReply, Input, ModelCallId};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Access, Credentials, ModelEvent, ModelRequest};
+use crate::json::RawJson;
+use crate::model::{Access, Credentials, HttpRequest, ModelEvent, ModelRequest};
 
 /// The most events of a function model that are handed over at once, so that a stream that is always ready does not keep
 /// its reader waiting.
@@ -27,13 +30,14 @@ const DRAIN_TIME: u64 = 1_000;
 /// Calls a model over HTTP with its wire protocol.
 pub(super) async fn call_http<H: Host>(
     host: H,
-    credentials: Option<Arc<dyn CredentialSource>>,
+    parts: Arc<Parts<H>>,
     call: ModelCallId,
     request: Arc<ModelRequest>,
+    cancel: CancelToken,
     port: Port,
 ) {
     let mut secrets = Vec::new();
-    let mut outcome = answer_over_http(&host, credentials, call, &request, &port, &mut secrets).await;
+    let mut outcome = answer_over_http(&host, &parts, call, &request, cancel, &port, &mut secrets).await;
     if let Err(error) = &mut outcome {
         error.redact(&secrets);
     }
@@ -42,9 +46,10 @@ pub(super) async fn call_http<H: Host>(
 
 async fn answer_over_http<H: Host>(
     host: &H,
-    credentials: Option<Arc<dyn CredentialSource>>,
+    parts: &Parts<H>,
     call: ModelCallId,
     request: &ModelRequest,
+    cancel: CancelToken,
     port: &Port,
     secrets: &mut Vec<String>,
 ) -> Result<(), Error> {
@@ -54,7 +59,13 @@ async fn answer_over_http<H: Host>(
     let driver = port.driver().upgrade().ok_or_else(|| Error::new(ErrorKind::Aborted, "the conversation is gone"))?;
     let mut message = driver.with_cache(|cache| wire.encode(request, cache))?;
     drop(driver);
-    let credentials = match credentials {
+    if parts.formats_requests
+        && let Some(hooks) = &parts.hooks
+    {
+        let context = HookContext { run_id: None, cancel, caller: None };
+        format_request(hooks.as_ref(), request, &mut message, context).await?;
+    }
+    let credentials = match &parts.credentials {
         Some(source) => source.credentials(request.model.clone()).await?,
         None => Credentials::None,
     };
@@ -88,6 +99,26 @@ async fn answer_over_http<H: Host>(
             return Ok(());
         }
     }
+}
+
+/// Lets the hook put another body in the place of the encoded one.
+async fn format_request(
+    hooks: &dyn Hooks,
+    request: &ModelRequest,
+    message: &mut HttpRequest,
+    context: HookContext,
+) -> Result<(), Error> {
+    let failed =
+        |reason: String| Error::new(ErrorKind::InvalidInput, format!("the hook formatRequest failed: {reason}"));
+    let body = String::from_utf8(message.body.clone()).map_err(|error| failed(error.to_string()))?;
+    let body = RawJson::parse(body).map_err(|error| failed(error.to_string()))?;
+    let question = HookQuestion::FormatRequest { model: request.model.reference(), body };
+    match no_panic(async { hooks.answer(question, context).await }).await.and_then(|reply| reply).map_err(failed)? {
+        HookReply::ChangeBody(body) => message.body = body.as_str().as_bytes().to_vec(),
+        HookReply::Continue => {}
+        _ => return Err(failed("its answer does not fit the question".to_owned())),
+    }
+    Ok(())
 }
 
 /// Reads what little is left of an answer: a connection whose answer was read to its end can be used again.

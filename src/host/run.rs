@@ -1,6 +1,7 @@
 //! One prompt being worked on.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -101,6 +102,7 @@ impl<H: Host> Run<H> {
                 effects::start(&self.host, &self.parts, &self.driver, effect);
             }
             if !progress.events.is_empty() {
+                self.show(&progress.events);
                 return Poll::Ready(Some(progress.events));
             }
             if started || progress.handled {
@@ -114,6 +116,15 @@ impl<H: Host> Run<H> {
             }
             if self.poll_sleep(progress.deadline, context).is_pending() {
                 return Poll::Pending;
+            }
+        }
+    }
+
+    fn show(&self, events: &[Event]) {
+        if let Some(observer) = &self.parts.observer {
+            for event in events {
+                // It may not throw into the run.
+                let _panic = catch_unwind(AssertUnwindSafe(|| observer.see(event)));
             }
         }
     }

@@ -10,7 +10,7 @@ use super::{
     Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
     MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
 };
-use crate::agent::{self, Agent, Session, ToolDefinition};
+use crate::agent::{self, Agent, Event, Session, ToolDefinition};
 use crate::error::{Error, ErrorKind};
 use crate::model::MessageId;
 use crate::ordered_map::OrderedMap;
@@ -92,11 +92,21 @@ impl<H: Host> Runner<H> {
         self
     }
 
+    /// Sets the function that is shown each event of each run, before its reader is. It only looks: nobody waits for it, and
+    /// a panic of it is caught and forgotten.
+    #[must_use]
+    pub fn on_event(mut self, observer: impl Fn(&Event) + MaybeSend + MaybeSync + 'static) -> Self {
+        Arc::make_mut(&mut self.parts).observer = Some(Arc::new(observer));
+        self
+    }
+
     /// Sets the function that answers hooks, and which hooks it is asked for.
     #[must_use]
     pub fn hooks(mut self, registered: agent::Hooks, hooks: impl Hooks) -> Self {
         Arc::make_mut(&mut self.agent).hooks = registered;
-        Arc::make_mut(&mut self.parts).hooks = Some(Arc::new(hooks));
+        let parts = Arc::make_mut(&mut self.parts);
+        parts.hooks = Some(Arc::new(hooks));
+        parts.formats_requests = registered.format_request;
         self
     }
 
@@ -195,6 +205,17 @@ impl<H> fmt::Debug for Runner<H> {
     }
 }
 
+/// Is shown the events of runs.
+pub(super) trait Observer: MaybeSend + MaybeSync + 'static {
+    fn see(&self, event: &Event);
+}
+
+impl<F: Fn(&Event) + MaybeSend + MaybeSync + 'static> Observer for F {
+    fn see(&self, event: &Event) {
+        self(event);
+    }
+}
+
 /// The platform and the functions of a sub-agent.
 #[derive(Clone)]
 pub(super) struct AgentParts<H> {
@@ -210,6 +231,9 @@ pub(super) struct Parts<H> {
     pub(super) tools: OrderedMap<String, Arc<dyn Tool>>,
     pub(super) models: OrderedMap<String, Arc<dyn FunctionModel>>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
+    /// Whether the hooks are asked about the body of each model call.
+    pub(super) formats_requests: bool,
+    pub(super) observer: Option<Arc<dyn Observer>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) store: Option<Arc<dyn Store>>,
 }
@@ -222,6 +246,8 @@ impl<H> Default for Parts<H> {
             tools: OrderedMap::new(),
             models: OrderedMap::new(),
             hooks: None,
+            formats_requests: false,
+            observer: None,
             approver: None,
             store: None,
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crablet::agent::{
-    Approval, ContextItem, Effect, Event, HookQuestion, HookReply, Input, Session, Status, TimerId, ToolOutput,
+    Approval, ContextEdit, Effect, Event, HookQuestion, HookReply, Input, Session, Status, TimerId, ToolOutput,
 };
 use crablet::model::{Body, Content};
 use crablet::{Error, ErrorKind, Millis};
@@ -207,7 +207,7 @@ impl<'script> World<'script> {
                 let decision = if allowed { Approval::Allow } else { Approval::Deny { reason: None } };
                 self.give(process, Input::Approval { call_id, decision });
             }
-            Effect::AskHook { hook, question } => {
+            Effect::AskHook { hook, question, .. } => {
                 let reply = match question {
                     HookQuestion::BeforeToolCall { call_id, .. } if call_id.as_str().ends_with('2') => {
                         Ok(HookReply::Deny("not the second".into()))
@@ -216,8 +216,8 @@ impl<'script> World<'script> {
                         Ok(HookReply::ChangeResult(ToolOutput::error("changed")))
                     }
                     HookQuestion::PrepareContext { request, .. } => {
-                        let keep = request.messages.iter().map(|message| ContextItem::Keep(message.id.clone()));
-                        Ok(HookReply::ChangeContext(keep.collect()))
+                        let keep = request.messages.iter().map(|message| message.id.clone());
+                        Ok(HookReply::EditContext(vec![ContextEdit::Keep(keep.collect())]))
                     }
                     _ => Ok(HookReply::Continue),
                 };
@@ -245,7 +245,8 @@ impl<'script> World<'script> {
         let Some(step) = self.script.steps.get(number) else { return };
         let mut say = |words: String, input: fn(Vec<Content>) -> Input, wanted: bool| {
             let content = text(&words);
-            let queued = process.session.steers().chain(process.session.follow_ups()).any(|queued| queued == content);
+            let queued =
+                process.session.steers().chain(process.session.follow_ups()).any(|queued| queued.content == content);
             if wanted
                 && !queued
                 && !process.session.history().iter().any(|message| in_short(message) == format!("user({words})"))

@@ -6,6 +6,7 @@
 mod support;
 
 mod aborting;
+mod hooks;
 mod http;
 mod models;
 mod properties;

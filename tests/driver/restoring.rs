@@ -114,7 +114,10 @@ fn follow_ups_of_an_aborted_run_can_be_read_and_taken_out() {
     host.block_on(run.next()).unwrap();
     run.control().follow_up("and then").unwrap();
     run.control().abort(None);
-    assert_eq!(conversation.follow_ups(), ["and then".into()]);
-    assert_eq!(conversation.take_follow_ups(), ["and then".into()]);
+    let waiting = conversation.follow_ups();
+    assert_eq!(waiting[0].content, [crablet::model::Content::Text("and then".into())]);
+    conversation.edit_queued(&waiting[0].id, "and after that").unwrap();
+    assert_eq!(conversation.follow_ups()[0].content, [crablet::model::Content::Text("and after that".into())]);
+    conversation.unqueue(&waiting[0].id).unwrap();
     assert!(conversation.follow_ups().is_empty());
 }

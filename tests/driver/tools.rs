@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crablet::agent::{Approval, HookQuestion, HookReply, Hooks, ToolOutput};
-use crablet::host::{ApprovalRequest, CancelToken, ToolContext};
+use crablet::host::{ApprovalRequest, CancelToken, HookContext, ToolContext};
 use crablet::json::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
@@ -184,7 +184,7 @@ fn a_hook_denies_a_call_and_one_that_fails_denies_too() {
         runner(&host, &model).tool(definition("a"), tool).tool(definition("b"), tool).tool(definition("c"), tool);
     let runner = runner.hooks(
         Hooks { before_tool_call: true, ..Hooks::default() },
-        async |question: HookQuestion, _: CancelToken| match question {
+        async |question: HookQuestion, _: HookContext| match question {
             HookQuestion::BeforeToolCall { tool, .. } if tool.name == "a" => {
                 Ok(HookReply::Deny("not today".to_owned()))
             }

@@ -245,16 +245,48 @@ fn follow_ups_are_worked_on_one_by_one_when_the_run_would_end() {
 }
 
 #[test]
-fn queues_are_bounded_and_follow_ups_can_be_taken_back() {
+fn queues_are_bounded_and_their_messages_can_be_taken_back() {
     let mut host = Harness::prompted(agent(vec![]));
     for number in 0..64 {
         host.give(Input::FollowUp(text(&number.to_string())));
     }
     assert_eq!(host.try_give(Input::FollowUp(text("one too many"))), Err(InputError::QueueFull));
-    assert_eq!(host.session.take_follow_ups().len(), 64);
+    let queued: Vec<_> = host.session.follow_ups().map(|message| message.id.clone()).collect();
+    assert_eq!(queued.len(), 64);
+    for id in queued {
+        host.give(Input::Unqueue { id });
+    }
     host.give(Input::FollowUp(text("instead")));
     host.answer("one");
     assert_eq!(host.transcript().last().unwrap(), "user(instead)");
+}
+
+#[test]
+fn messages_that_wait_can_be_edited_and_keep_their_id() {
+    let mut host = Harness::prompted(agent(vec![]));
+    host.give(Input::Steer(text("wait")));
+    host.give(Input::Steer(text("no")));
+    host.give(Input::FollowUp(text("later")));
+    let steers: Vec<_> = host.session.steers().map(|message| message.id.clone()).collect();
+    let follow_up = host.session.follow_ups().next().unwrap().id.clone();
+    host.give(Input::EditQueued { id: steers[0].clone(), content: text("wait a little") });
+    host.give(Input::EditQueued { id: follow_up.clone(), content: text("much later") });
+    assert_eq!(
+        host.try_give(Input::EditQueued { id: follow_up.clone(), content: text("") }),
+        Err(InputError::EmptyPrompt)
+    );
+    host.give(Input::Unqueue { id: steers[1].clone() });
+    assert_eq!(host.names().last(), Some(&"steer-dropped"));
+    let mut host = host.restored(agent(vec![]));
+    host.answer("one");
+    host.answer("two");
+    host.answer("three");
+    let history = host.session.history();
+    assert_eq!((&history[2].id, &history[4].id), (&steers[0], &follow_up));
+    assert_eq!(host.transcript()[2], "user(wait a little)");
+    assert_eq!(host.transcript()[4], "user(much later)");
+    let unknown = Input::Unqueue { id: follow_up };
+    assert_eq!(host.try_give(unknown), Err(InputError::Unexpected), "it was delivered");
 }
 
 #[test]

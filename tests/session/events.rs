@@ -89,8 +89,12 @@ fn every_kind() -> Vec<EventKind> {
             tokens_after: 400,
         },
         EventKind::LimitReached { limit: "steps" },
-        EventKind::SteerDelivered,
-        EventKind::SteerDropped,
+        EventKind::SteerDelivered { id: MessageId::new("m4") },
+        EventKind::SteerDropped { id: MessageId::new("m5") },
+        EventKind::SubAgentEvent {
+            call_id: CallId::new("c1"),
+            event: Box::new(Event { run_id: RunId("run_2".into()), step: 0, kind: EventKind::RunStart }),
+        },
         EventKind::CheckpointSaved { seq: 4 },
         EventKind::StepEnd {
             message: Arc::new(Message { id: MessageId::new("m2"), body: Body::Assistant(assistant) }),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crablet::agent::{Agent, ContextItem, Effect, EndReason, HookQuestion, HookReply, Hooks, StepChange, ToolOutput};
+use crablet::agent::{Agent, ContextEdit, Effect, EndReason, HookQuestion, HookReply, Hooks, StepChange, ToolOutput};
 use crablet::model::{Body, Content, Model, Origin, StopReason, ToolChoice, UserMessage};
 use crablet::{Error, ErrorKind};
 
@@ -51,7 +51,10 @@ fn the_messages_of_a_call_may_be_other_than_the_history() {
     host.answer("first");
     host.give(crablet::agent::Input::Prompt(crate::harness::text("second prompt")));
     let last = host.session.history().last().unwrap().id.clone();
-    host.reply(Ok(HookReply::ChangeContext(vec![ContextItem::Insert(note("summary")), ContextItem::Keep(last)])));
+    host.reply(Ok(HookReply::EditContext(vec![
+        ContextEdit::Keep(vec![last.clone()]),
+        ContextEdit::Insert(Some(last), note("summary")),
+    ])));
     let sent: Vec<String> = host.model_call().1.messages.iter().map(|message| in_short(message)).collect();
     assert_eq!(sent, ["user(summary)", "user(second prompt)"]);
     let (_, request) = host.model_call();
@@ -94,7 +97,7 @@ fn a_step_that_cannot_be_prepared_ends_the_run() {
         |host| host.pass(1_000),
         |host| {
             host.reply(Ok(HookReply::Continue));
-            host.reply(Ok(HookReply::ChangeContext(vec![ContextItem::Keep(crablet::model::MessageId::new("?"))])));
+            host.reply(Ok(HookReply::EditContext(vec![ContextEdit::Drop(crablet::model::MessageId::new("?"))])));
         },
     ];
     for fail in failing {
@@ -123,4 +126,97 @@ fn a_restored_session_asks_the_hooks_again() {
     restored.reply(Ok(HookReply::Continue));
     restored.reply(Ok(HookReply::Continue));
     assert_eq!(restored.model_calls(), 1);
+}
+
+#[test]
+fn messages_may_be_dropped_replaced_and_inserted_one_after_the_other() {
+    let mut host = Harness::prompted(hooked(false, true));
+    host.reply(Ok(HookReply::Continue));
+    host.answer("first");
+    host.give(crablet::agent::Input::Prompt(crate::harness::text("second prompt")));
+    let id = |index: usize| host.session.history()[index].id.clone();
+    let edits = vec![
+        ContextEdit::Drop(id(0)),
+        ContextEdit::Replace(id(1), note("in short")),
+        ContextEdit::Insert(Some(id(2)), note("before")),
+        ContextEdit::Insert(None, note("last")),
+    ];
+    host.reply(Ok(HookReply::EditContext(edits)));
+    let sent: Vec<String> = host.model_call().1.messages.iter().map(|message| in_short(message)).collect();
+    assert_eq!(sent, ["user(in short)", "user(before)", "user(second prompt)", "user(last)"]);
+    let ids: std::collections::HashSet<_> =
+        host.model_call().1.messages.iter().map(|message| message.id.clone()).collect();
+    assert_eq!(ids.len(), 4);
+}
+
+#[test]
+fn what_a_hook_spends_on_a_model_counts() {
+    let mut agent = hooked(false, true);
+    agent.policy.max_tokens = Some(100);
+    let mut host = Harness::prompted(agent);
+    let usage = crablet::model::Usage { input: Some(90), output: Some(9), ..Default::default() };
+    let hook = host.hook();
+    host.give(crablet::agent::Input::HookSpent { hook, usage });
+    host.reply(Ok(HookReply::Continue));
+    let late = crablet::agent::Input::HookSpent { hook, usage };
+    assert_eq!(host.try_give(late), Err(crablet::agent::InputError::Unexpected), "the question is answered");
+    host.answer_calls(&[("1", "a", "{}")]);
+    host.tool_ends("1", ToolOutput::text("ok"));
+    assert_eq!(host.run_end().reason, EndReason::Limit);
+    assert_eq!(host.run_end().usage.total(), 99 + 15);
+}
+
+fn stoppable() -> Agent {
+    Agent { hooks: Hooks { stop_when: true, ..Hooks::default() }, ..agent(vec![tool("a")]) }
+}
+
+#[test]
+fn a_run_may_be_stopped_after_a_batch_of_calls() {
+    let mut host = Harness::prompted(stoppable());
+    for number in ["1", "2"] {
+        assert_eq!(host.model_calls(), number.parse::<usize>().unwrap(), "the next step waits for the answer");
+        host.answer_calls(&[(number, "a", "{}")]);
+        host.tool_ends(number, ToolOutput::text(number));
+        let asked = host.effects.iter().rev().find_map(|effect| match effect {
+            Effect::AskHook { question: HookQuestion::StopWhen { step, messages }, .. } => {
+                Some((*step, messages.iter().map(|message| in_short(message)).collect::<Vec<_>>()))
+            }
+            _ => None,
+        });
+        let (step, messages) = asked.unwrap();
+        assert_eq!((step + 1).to_string(), number);
+        assert_eq!((messages[0].as_str(), messages.len()), ("user(hello)", 1 + 2 * number.parse::<usize>().unwrap()));
+        host.reply(Ok(if number == "1" { HookReply::Continue } else { HookReply::Stop }));
+    }
+    assert_eq!(host.run_end().reason, EndReason::Terminated);
+    assert_eq!(host.model_calls(), 2);
+    host.give(crablet::agent::Input::Prompt(crate::harness::text("again")));
+    host.answer("an answer without calls is not asked about");
+    assert_eq!(host.run_ends().len(), 2);
+}
+
+#[test]
+fn a_stop_gives_way_to_what_the_user_wants_next() {
+    let mut host = Harness::prompted(stoppable());
+    host.answer_calls(&[("1", "a", "{}")]);
+    host.tool_ends("1", ToolOutput::text("ok"));
+    host.give(crablet::agent::Input::FollowUp(crate::harness::text("and then")));
+    host.reply(Ok(HookReply::Stop));
+    assert_eq!(host.transcript().last().unwrap(), "user(and then)");
+    host.answer("done");
+    assert_eq!(host.run_end().reason, EndReason::Model(StopReason::Stop));
+}
+
+#[test]
+fn whether_to_stop_is_asked_again_after_a_restore_and_its_failure_ends_the_run() {
+    let mut host = Harness::prompted(stoppable());
+    host.answer_calls(&[("1", "a", "{}")]);
+    host.tool_ends("1", ToolOutput::text("ok"));
+    let mut restored = host.restored(stoppable());
+    assert_eq!(restored.hook(), host.hook());
+    restored.reply(Err("it threw".into()));
+    assert!(restored.run_end().error.as_ref().unwrap().message().contains("stopWhen"));
+    let mut without = host.restored(agent(vec![tool("a")]));
+    without.answer("nobody is asked any more");
+    without.run_end();
 }

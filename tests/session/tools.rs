@@ -1,8 +1,8 @@
 //! Tool calls: prepared, run, finalized; and what the model reads when they go wrong.
 
 use crablet::agent::{
-    Agent, Approval, Effect, EndReason, EventKind, HookReply, Hooks, Input, InputError, Status, ToolDefinition,
-    ToolOutput,
+    Agent, Approval, Effect, EndReason, EventKind, HookReply, Hooks, Input, InputError, Status, Terminate,
+    ToolDefinition, ToolOutput,
 };
 use crablet::model::{CallId, StopReason};
 
@@ -292,4 +292,37 @@ fn an_answer_from_nowhere_is_refused() {
     host.answer_calls(&[("1", "a", "{}")]);
     assert_eq!(host.try_give(Input::Prompt(text("x"))), Err(InputError::Busy));
     host.give(ended);
+}
+
+#[test]
+fn one_call_of_a_batch_may_end_the_run_where_the_policy_says_so() {
+    for (terminate, calls) in [(Terminate::Any, 1), (Terminate::All, 2)] {
+        let mut agent = agent(vec![tool("t")]);
+        agent.policy.terminate = terminate;
+        let mut host = Harness::prompted(agent);
+        host.answer_calls(&[("1", "t", "{}"), ("2", "t", "{}")]);
+        host.tool_ends("1", ToolOutput { terminate: true, ..ToolOutput::text("enough") });
+        assert_eq!(host.model_calls(), 1, "the rest of the batch is done first");
+        host.tool_ends("2", ToolOutput::text("ok"));
+        assert_eq!(host.model_calls(), calls);
+        assert_eq!(host.run_ends().len(), 2 - calls);
+    }
+}
+
+#[test]
+fn a_tool_has_no_more_calls_at_work_than_it_may_and_others_do_not_wait_for_it() {
+    let mut host =
+        Harness::prompted(agent(vec![ToolDefinition { max_concurrent: Some(2), ..tool("few") }, tool("many")]));
+    host.answer_calls(&[
+        ("1", "few", "{}"),
+        ("2", "few", "{}"),
+        ("3", "few", "{}"),
+        ("4", "many", "{}"),
+        ("5", "few", "{}"),
+    ]);
+    assert_eq!(host.handed_out(), ["1", "2", "4"]);
+    host.tool_ends("2", ToolOutput::text("ok"));
+    assert_eq!(host.handed_out(), ["1", "2", "4", "3"]);
+    host.tool_ends("1", ToolOutput::text("ok"));
+    assert_eq!(host.handed_out(), ["1", "2", "4", "3", "5"]);
 }

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crablet::agent::{HookQuestion, HookReply, ToolOutput};
-use crablet::host::{BoxFuture, CancelGuard, CancelToken, CredentialSource, FunctionModel, Hooks, Tool, ToolContext};
+use crablet::host::{
+    BoxFuture, CancelGuard, CancelToken, CredentialSource, FunctionModel, HookContext, Hooks, Tool, ToolContext,
+};
 use crablet::json::{Object, RawJson};
 use crablet::model::{AwsKeys, Credentials, Model, ModelEvent, ModelRequest};
 use crablet::web::error_from_rejection;
@@ -117,7 +119,7 @@ impl Tool for JsTool {
 pub(crate) struct JsHooks(pub(crate) Functions);
 
 impl Hooks for JsHooks {
-    fn answer(&self, question: HookQuestion, _cancel: CancelToken) -> BoxFuture<'static, Result<HookReply, String>> {
+    fn answer(&self, question: HookQuestion, _context: HookContext) -> BoxFuture<'static, Result<HookReply, String>> {
         let asked = written(&question).map(|question| self.0.ask(&question));
         Box::pin(async move {
             let reply = text(resolved(asked?).await).map_err(|thrown| message(&thrown))?;

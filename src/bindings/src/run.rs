@@ -91,15 +91,17 @@ impl RunHandle {
         self.control.abort(reason.as_deref());
     }
 
-    /// Adds a user message between steps.
-    pub fn steer(&self, content: &str) -> Result<(), JsValue> {
-        read_prompt(content).and_then(|prompt| self.control.steer(prompt)).map_err(thrown)
+    /// Adds a user message between steps; gives its id.
+    pub fn steer(&self, content: &str) -> Result<String, JsValue> {
+        let steered = read_prompt(content).and_then(|prompt| self.control.steer(prompt)).map_err(thrown)?;
+        Ok(steered.id().to_string())
     }
 
-    /// Adds a user message at the end.
+    /// Adds a user message at the end; gives its id.
     #[wasm_bindgen(js_name = followUp)]
-    pub fn follow_up(&self, content: &str) -> Result<(), JsValue> {
-        read_prompt(content).and_then(|prompt| self.control.follow_up(prompt)).map_err(thrown)
+    pub fn follow_up(&self, content: &str) -> Result<String, JsValue> {
+        let id = read_prompt(content).and_then(|prompt| self.control.follow_up(prompt)).map_err(thrown)?;
+        Ok(id.to_string())
     }
 
     /// Decides about a call.
