@@ -17,7 +17,7 @@ use super::{
 use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ModelCallId, ToolDefinition, ToolOutput};
 use crate::error::Error;
 use crate::json::RawJson;
-use crate::model::{Access, Answer, CallId, ModelRequest};
+use crate::model::{Access, Answer, CallId, ModelRequest, Usage};
 
 /// Starts one effect as a task of the driver.
 pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Driver>, effect: Effect) {
@@ -110,6 +110,7 @@ struct HookCaller<H> {
 impl<H: Host> ModelCaller for HookCaller<H> {
     fn call(&self, request: Arc<ModelRequest>, cancel: CancelToken) -> BoxFuture<'static, Result<Answer, Error>> {
         let (answer, port) = self.port.collecting();
+        let model = request.model.clone();
         // No call of the session has this number, and none of its events reach the session.
         let call = ModelCallId(0);
         let calling = call_model(self.host.clone(), self.parts.clone(), call, request, cancel, port);
@@ -117,7 +118,8 @@ impl<H: Host> ModelCaller for HookCaller<H> {
         Box::pin(async move {
             calling.await;
             let answer = answer.take()?;
-            port.finish(Input::HookSpent { hook, usage: answer.usage });
+            let cost = answer.usage.cost.or(model.cost(&answer.usage));
+            port.finish(Input::HookSpent { hook, usage: Usage { cost, ..answer.usage } });
             match answer.error {
                 Some(error) => Err(error),
                 None => Ok(answer),
