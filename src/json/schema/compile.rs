@@ -3,6 +3,7 @@ use serde_json::{Map, Value};
 use super::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Node, NodeId, Range, Schema, SchemaError, Type};
 use crate::json::RawJson;
 use crate::ordered_map::OrderedMap;
+use crate::percent;
 
 pub(super) fn compile(schema: &RawJson) -> Result<Schema, SchemaError> {
     if schema.as_str().len() > MAX_SCHEMA_BYTES {
@@ -138,7 +139,8 @@ impl<'document> Compiler<'document> {
         if !pointer.is_empty() && !pointer.starts_with('/') {
             return Ok(false);
         }
-        let pointer = percent_decoded(pointer);
+        // In a URI fragment a pointer is percent-encoded.
+        let pointer = percent::decode(pointer);
         let target = self.document.pointer(&pointer);
         let target = target.ok_or_else(|| SchemaError::Unresolved(reference.to_owned()))?;
         node.reference = Some(self.node(target, &pointer, depth + 1)?);
@@ -222,26 +224,6 @@ fn strings(values: &[Value]) -> Vec<String> {
 
 fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
-}
-
-/// A pointer in a URI fragment is percent-encoded.
-pub(super) fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let code = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = behind.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Range {

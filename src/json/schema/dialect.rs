@@ -345,7 +345,7 @@ fn elements(array: &str) -> Option<Vec<&str>> {
 /// The subschema that a reference within the document names.
 fn target(document: &str, reference: &str) -> Option<String> {
     let document: serde_json::Value = serde_json::from_str(document).ok()?;
-    let pointer = super::compile::percent_decoded(reference.strip_prefix('#')?);
+    let pointer = crate::percent::decode(reference.strip_prefix('#')?);
     document.pointer(&pointer).map(ToString::to_string)
 }
 

@@ -27,7 +27,6 @@
 //!
 //! Numbers start at 1 in each direction and grow by one. A receiver skips frames of a kind it does not know.
 
-mod base64url;
 mod frame;
 mod hello;
 mod link;
@@ -40,6 +39,8 @@ pub use link::{Link, Receipt, WINDOW_BYTES, WINDOW_FRAMES};
 pub use proof::{ClientProof, MAX_PROOF_AGE, ProofContext, server_proof, verify_server_proof};
 pub use token::Token;
 
+use crate::percent;
+
 /// The subprotocol that both sides speak after the handshake.
 pub const SUBPROTOCOL: &str = "crablet.v1";
 
@@ -48,15 +49,7 @@ pub const DEFAULT_PORT: u16 = 6735;
 
 /// The path of a configured server, percent-encoded: `/servers/<name>`.
 pub fn server_path(server: &str) -> String {
-    let mut path = String::from("/servers/");
-    for byte in server.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            path.push(char::from(byte));
-        } else {
-            path.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    path
+    ["/servers/", &percent::encode(server)].concat()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::base64url;
 use super::token::{Token, is_key_id};
+use crate::base64url;
 use crate::time::Millis;
 
 /// How old, or how far ahead of the shim's clock, a client's proof may be, in milliseconds.

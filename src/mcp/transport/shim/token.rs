@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::base64url;
+use crate::base64url;
 use crate::error::{Error, ErrorKind};
 
 /// A shared secret between the shim and one client, printed by `crablet-shim grant`.
