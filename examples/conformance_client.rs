@@ -8,11 +8,16 @@ use std::env;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
+use crablet::host::mcp::{AssertionSource, ConnectOptions, Connection, Consent, HttpServer, OAuth};
+use crablet::host::{BoxFuture, Host};
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Params, RpcError, code};
 use crablet::mcp::client::CallOptions;
+use crablet::mcp::client::auth::{
+    AssertionRequest, AuthOptions, Grant, IdentityProvider, PrivateKey, RegisteredClient, Secret, SigningAlgorithm,
+};
 use crablet::mcp::protocol::EraChoice;
+use crablet::model::HttpRequest;
 use crablet::native::NativeHost;
 use crablet::{Error, ErrorKind};
 
@@ -48,7 +53,12 @@ async fn run() -> Result<(), Error> {
         answerer: Some(Arc::new(answerer)),
         ..ConnectOptions::default()
     };
-    let connection = Connection::http(&NativeHost::new()?, "conformance", HttpServer::new(address), options);
+    let host = NativeHost::new()?;
+    let mut server = HttpServer::new(address);
+    if scenario.starts_with("auth/") {
+        server = server.auth(oauth(&host, &scenario)?);
+    }
+    let connection = Connection::http(&host, "conformance", server, options);
     let outcome = perform(&connection, &scenario).await;
     connection.close().await;
     outcome
@@ -102,7 +112,71 @@ async fn perform(connection: &Connection, scenario: &str) -> Result<(), Error> {
             call(connection, "test_mrtr_no_state", "{}").await?;
             call(connection, "test_mrtr_no_result_type", "{}").await
         }
+        "auth/client-credentials-jwt" | "auth/client-credentials-basic" | "auth/wif-jwt-bearer" => Ok(()),
+        _ if scenario.starts_with("auth/") => call(connection, "test-tool", "{}").await,
         _ => Ok(()),
+    }
+}
+
+/// Who the client is in a scenario about authorization: what its context says.
+fn oauth(host: &NativeHost, scenario: &str) -> Result<OAuth, Error> {
+    let context = context()?;
+    let context = Object::parse(context.as_str()).map_err(unusable)?;
+    let text = |name: &str| context.string(name);
+    let key = text("private_key_pem").map(|pem| PrivateKey {
+        pem: Secret::new(pem),
+        algorithm: text("signing_algorithm").and_then(|name| SigningAlgorithm::from_name(&name)).unwrap_or_default(),
+        key_id: None,
+    });
+    let client = text("client_id").map(|id| RegisteredClient {
+        id,
+        secret: text("client_secret").map(Secret::new),
+        key,
+        issuer: None,
+    });
+    let provider = text("idp_token_endpoint").map(|token_endpoint| IdentityProvider {
+        token_endpoint,
+        client_id: text("idp_client_id").unwrap_or_default(),
+        client_secret: None,
+    });
+    let grant = match (scenario, provider) {
+        ("auth/client-credentials-jwt" | "auth/client-credentials-basic", _) => Grant::ClientCredentials,
+        ("auth/wif-jwt-bearer", _) => Grant::Assertion,
+        (_, Some(provider)) => Grant::Enterprise(provider),
+        _ => Grant::AuthorizationCode,
+    };
+    let options = AuthOptions {
+        grant,
+        client,
+        client_metadata_url: Some("https://conformance-test.local/client-metadata.json".to_owned()),
+        client_name: Some("crablet conformance".to_owned()),
+        ..AuthOptions::default()
+    };
+    let assertion = text("valid_jwt").or_else(|| text("idp_id_token")).unwrap_or_default();
+    Ok(OAuth::new(options).consent(FollowRedirect { host: host.clone() }).assertions(supply(assertion)))
+}
+
+fn supply(assertion: String) -> impl AssertionSource {
+    move |_: AssertionRequest| std::future::ready(Ok(assertion.clone()))
+}
+
+/// Plays the person: opens the page, which sends it straight back.
+struct FollowRedirect {
+    host: NativeHost,
+}
+
+impl Consent for FollowRedirect {
+    fn redirect_uri(&self) -> BoxFuture<'static, Result<String, Error>> {
+        Box::pin(std::future::ready(Ok("http://localhost:3000/callback".to_owned())))
+    }
+
+    fn ask(&self, url: String) -> BoxFuture<'static, Result<String, Error>> {
+        let fetching = self.host.fetch(HttpRequest { method: "GET", url, headers: Vec::new(), body: Vec::new() });
+        Box::pin(async move {
+            let (head, _) = fetching.await?;
+            let location = head.header("location").map(str::to_owned);
+            location.ok_or_else(|| Error::new(ErrorKind::Auth, "the page sends nobody back"))
+        })
     }
 }
 

@@ -6,7 +6,7 @@ source "$(dirname "$0")/env.sh"
 features=anthropic,openai-chat,openai-responses,azure,gemini,vertex,mcp
 allowed="crablet serde serde_core serde_derive serde_json thiserror thiserror-impl itoa memchr zmij
   proc-macro2 quote syn unicode-ident"
-# The proof of the shim's handshake and Bedrock's signatures are pure too, and need a hash.
+# The proof of the shim's handshake, Bedrock's signatures and OAuth are pure too, and need a hash.
 allowed_hash="$allowed sha2 hmac digest block-buffer crypto-common hybrid-array typenum cfg-if cpufeatures libc cmov
   ctutils"
 
@@ -57,7 +57,7 @@ check_source() {
 }
 
 check_tree "$features" "$allowed"
-check_tree "$features,bedrock,shim" "$allowed_hash"
+check_tree "$features,bedrock,shim,oauth" "$allowed_hash"
 check_source
 [ "$failures" = 0 ] || fail "the core is not pure: $failures findings"
 echo "the core is pure: $(core_files | wc -l) files, $(wc -w <<<"$allowed") crates allowed"

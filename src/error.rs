@@ -47,7 +47,7 @@ impl Error {
     }
 
     /// Takes these secrets out of the texts: peers repeat the key that they refuse.
-    #[cfg(feature = "host")]
+    #[cfg(any(feature = "host", feature = "oauth"))]
     pub(crate) fn redact(&mut self, secrets: &[String]) {
         let texts = [Some(&mut self.message), self.code.as_mut()];
         for text in texts.into_iter().flatten() {

@@ -94,6 +94,9 @@
 //! linked. `mcp` adds the Model Context Protocol, `shim` the connection to `crablet-shim`, `native` and `web` the hosts.
 
 pub mod agent;
+#[cfg(any(feature = "shim", feature = "oauth"))]
+#[cfg_attr(not(any(feature = "shim", feature = "native")), allow(dead_code))]
+mod base64url;
 mod error;
 #[cfg(feature = "host")]
 pub mod host;
@@ -108,6 +111,7 @@ pub mod native;
 // Parts that are left out use the rest of it.
 #[cfg_attr(not(all(feature = "host", feature = "mcp", feature = "wires")), allow(dead_code))]
 mod ordered_map;
+mod percent;
 pub mod sse;
 mod time;
 #[cfg(all(feature = "web", target_arch = "wasm32"))]

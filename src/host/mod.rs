@@ -22,6 +22,9 @@ mod port;
 mod prompt;
 mod run;
 mod runner;
+#[cfg(feature = "oauth")]
+#[cfg_attr(not(any(feature = "native", feature = "web")), allow(dead_code))]
+mod signing;
 mod store;
 mod tool;
 
@@ -37,6 +40,11 @@ pub use maybe_send::{BoxFuture, BoxStream, MaybeSend, MaybeSync};
 pub use prompt::Prompt;
 pub use run::{Answer, Run};
 pub use runner::Runner;
+#[cfg(feature = "oauth")]
+pub use signing::SigningKey;
+#[cfg(feature = "oauth")]
+#[cfg_attr(not(any(feature = "native", feature = "web")), allow(unused_imports))]
+pub(crate) use signing::{pkcs8, unreadable};
 pub use store::Store;
 pub use tool::{FunctionTool, IntoToolResult, Tool, ToolContext};
 
@@ -87,6 +95,22 @@ pub trait Host: Clone + MaybeSend + MaybeSync + 'static {
     ///
     /// `internal` when the platform has no source of randomness.
     fn random(&self) -> Result<[u8; 16], Error>;
+
+    /// A key that signs: this private key, or a new pair for ES256 whose private half cannot leave the platform.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` for a key that cannot be read, `internal` when the platform cannot sign, which is what the default
+    /// does.
+    #[cfg(feature = "oauth")]
+    fn signing_key(
+        &self,
+        key: Option<crate::mcp::client::auth::PrivateKey>,
+    ) -> BoxFuture<'static, Result<std::sync::Arc<dyn SigningKey>, Error>> {
+        let _ = key;
+        let error = Error::new(crate::ErrorKind::Internal, "this host cannot sign");
+        Box::pin(std::future::ready(Err(error)))
+    }
 
     /// Runs a future in the background until it ends.
     fn spawn(&self, future: impl Future<Output = ()> + MaybeSend + 'static);

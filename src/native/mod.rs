@@ -4,11 +4,15 @@ mod file_store;
 mod http;
 #[cfg(unix)]
 pub mod process;
+#[cfg(feature = "oauth")]
+mod signing;
 mod socket;
 #[cfg(unix)]
 mod stdio;
 
 use std::future::Future;
+#[cfg(feature = "oauth")]
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use file_store::FileStore;
@@ -16,6 +20,8 @@ pub use http::HttpBody;
 pub use socket::WebSocket;
 
 use crate::error::{Error, ErrorKind};
+#[cfg(feature = "oauth")]
+use crate::host::{BoxFuture, SigningKey};
 use crate::host::{Host, MaybeSend};
 use crate::model::{HttpRequest, ResponseHead};
 use crate::time::Millis;
@@ -75,6 +81,14 @@ impl Host for NativeHost {
         getrandom::fill(&mut bytes)
             .map_err(|error| Error::new(ErrorKind::Internal, format!("the system gives no randomness: {error}")))?;
         Ok(bytes)
+    }
+
+    #[cfg(feature = "oauth")]
+    fn signing_key(
+        &self,
+        key: Option<crate::mcp::client::auth::PrivateKey>,
+    ) -> BoxFuture<'static, Result<Arc<dyn SigningKey>, Error>> {
+        Box::pin(std::future::ready(signing::signing_key(key)))
     }
 
     fn spawn(&self, future: impl Future<Output = ()> + MaybeSend + 'static) {

@@ -5,9 +5,13 @@
 
 mod fetch;
 mod rejection;
+#[cfg(feature = "oauth")]
+mod signing;
 mod socket;
 
 use std::future::Future;
+#[cfg(feature = "oauth")]
+use std::sync::Arc;
 
 use gloo_timers::future::TimeoutFuture;
 use js_sys::Function;
@@ -21,6 +25,8 @@ pub use socket::WebSocketConnection;
 
 use crate::error::{Error, ErrorKind};
 use crate::host::Host;
+#[cfg(feature = "oauth")]
+use crate::host::{BoxFuture, SigningKey};
 use crate::model::{HttpRequest, ResponseHead};
 use crate::time::Millis;
 
@@ -83,6 +89,14 @@ impl Host for WebHost {
             )
         })?;
         Ok(bytes)
+    }
+
+    #[cfg(feature = "oauth")]
+    fn signing_key(
+        &self,
+        key: Option<crate::mcp::client::auth::PrivateKey>,
+    ) -> BoxFuture<'static, Result<Arc<dyn SigningKey>, Error>> {
+        Box::pin(signing::signing_key(key))
     }
 
     fn spawn(&self, future: impl Future<Output = ()> + 'static) {

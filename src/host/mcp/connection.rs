@@ -7,6 +7,7 @@ use futures_channel::{mpsc, oneshot};
 
 use super::driver::{Command, Driver, Listeners, Shared};
 use super::http::{self, HttpServer};
+use super::network::Network;
 use super::{Carrier, DELIVERY_LIMIT, RequestFunction, function};
 use crate::error::{Error, ErrorKind};
 use crate::host::{BoxFuture, Host, MaybeSend, MaybeSync};
@@ -140,8 +141,8 @@ impl<F: FnMut(Progress) + MaybeSend + 'static> OnProgress for F {
 impl Connection {
     /// Connects over Streamable HTTP. The name tells this server from others, in tool names and errors.
     pub fn http<H: Host>(host: &H, name: impl Into<Arc<str>>, server: HttpServer, options: ConnectOptions) -> Self {
-        let inner = host.clone();
-        let carry = move |carrier| http::carry(inner.clone(), server.clone(), carrier);
+        let network = Network::new(host.clone(), &server);
+        let carry = move |carrier| http::carry(network.clone(), server.clone(), carrier);
         Self::over(host, name.into(), TransportKind::Http, options, carry)
     }
 

@@ -3,9 +3,12 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::future::{AbortHandle, Aborted, abortable};
+use futures_util::future::{AbortHandle, Aborted, Either, abortable, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
+#[cfg(feature = "oauth")]
+use super::auth::OAuth;
+use super::network::Network;
 use super::timers::Timers;
 use super::{Carrier, Delivery};
 use crate::error::Error;
@@ -16,6 +19,10 @@ use crate::mcp::transport::{Inbound, Outbound};
 use crate::model::{HttpRequest, ResponseHead};
 use crate::ordered_map::OrderedMap;
 
+/// How often the client is told that a request still waits for tokens, in milliseconds: more often than any of its limits
+/// ends.
+const ASKING_INTERVAL: u64 = 15_000;
+
 /// An MCP server that is reached over Streamable HTTP.
 #[derive(Clone)]
 pub struct HttpServer {
@@ -23,18 +30,34 @@ pub struct HttpServer {
     pub options: StreamableHttpOptions,
     /// Further headers of every request, such as `authorization`.
     pub headers: Option<Arc<dyn HeaderSource>>,
+    /// How tokens are obtained when the server wants some.
+    #[cfg(feature = "oauth")]
+    pub auth: Option<OAuth>,
 }
 
 impl HttpServer {
     /// The server at this address.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { options: StreamableHttpOptions::new(url), headers: None }
+        Self {
+            options: StreamableHttpOptions::new(url),
+            headers: None,
+            #[cfg(feature = "oauth")]
+            auth: None,
+        }
     }
 
     /// Adds headers to every request.
     #[must_use]
     pub fn headers(mut self, source: impl HeaderSource) -> Self {
         self.headers = Some(Arc::new(source));
+        self
+    }
+
+    /// Obtains tokens when the server wants some.
+    #[cfg(feature = "oauth")]
+    #[must_use]
+    pub fn auth(mut self, auth: OAuth) -> Self {
+        self.auth = Some(auth);
         self
     }
 }
@@ -74,8 +97,10 @@ where
 }
 
 /// Carries the messages of one client over HTTP until the connection is over.
-pub(super) async fn carry<H: Host>(host: H, server: HttpServer, carrier: Carrier) {
+pub(super) async fn carry<H: Host>(network: Network<H>, server: HttpServer, carrier: Carrier) {
+    let host = network.host().clone();
     let mut http = Http {
+        network,
         machine: StreamableHttp::new(server.options),
         headers: server.headers,
         timers: Timers::new(host.clone()),
@@ -88,6 +113,7 @@ pub(super) async fn carry<H: Host>(host: H, server: HttpServer, carrier: Carrier
 }
 
 struct Http<H: Host> {
+    network: Network<H>,
     host: H,
     machine: StreamableHttp,
     headers: Option<Arc<dyn HeaderSource>>,
@@ -99,6 +125,8 @@ struct Http<H: Host> {
 
 /// How far an exchange came.
 enum Progress<B> {
+    /// No head yet; the request is still on its way.
+    Waiting(ExchangeId, BoxFuture<'static, Self>),
     Head(ExchangeId, Result<(ResponseHead, B), Error>),
     Chunk(ExchangeId, B, Result<Option<Vec<u8>>, Error>),
 }
@@ -162,15 +190,30 @@ impl<H: Host> Http<H> {
     }
 
     fn fetch(&mut self, exchange: ExchangeId, mut request: HttpRequest) {
-        let (host, headers) = (self.host.clone(), self.headers.clone());
-        self.start(exchange, async move {
+        let (network, headers) = (self.network.clone(), self.headers.clone());
+        let fetching = Box::pin(async move {
             if let Some(source) = headers {
                 match source.headers().await {
                     Ok(headers) => headers.into_iter().for_each(|(name, value)| request.set_header(&name, value)),
                     Err(error) => return Progress::Head(exchange, Err(error)),
                 }
             }
-            Progress::Head(exchange, host.fetch(request).await)
+            Progress::Head(exchange, network.fetch(request).await)
+        });
+        self.wait_for_head(exchange, fetching);
+    }
+
+    /// Waits for an answer, and looks from time to time whether it is tokens that it waits for.
+    fn wait_for_head(&mut self, exchange: ExchangeId, fetching: BoxFuture<'static, Progress<H::Body>>) {
+        if !self.network.may_ask() {
+            return self.start(exchange, fetching);
+        }
+        let sleep = Box::pin(self.host.sleep(ASKING_INTERVAL));
+        self.start(exchange, async move {
+            match select(fetching, sleep).await {
+                Either::Left((progress, _)) => progress,
+                Either::Right((_, fetching)) => Progress::Waiting(exchange, fetching),
+            }
         });
     }
 
@@ -189,6 +232,12 @@ impl<H: Host> Http<H> {
 
     fn take_progress(&mut self, progress: Progress<H::Body>) {
         match progress {
+            Progress::Waiting(exchange, fetching) => {
+                if self.network.is_asking() {
+                    self.input(Input::Authorizing { exchange });
+                }
+                self.wait_for_head(exchange, fetching);
+            }
             Progress::Head(exchange, Ok((head, body))) => {
                 self.read(exchange, body);
                 self.input(Input::Head { exchange, head });

@@ -3,17 +3,22 @@
 //! A [`Connection`] is a handle to a client that works in the background. Calls run beside one another; dropping the future
 //! of a call cancels it, and dropping the last handle closes the connection.
 
+#[cfg(feature = "oauth")]
+mod auth;
 mod catalog;
 mod connection;
 mod driver;
 mod function;
 mod http;
+mod network;
 mod pipe;
 mod timers;
 mod tools;
 #[cfg(feature = "shim")]
 mod websocket;
 
+#[cfg(feature = "oauth")]
+pub use auth::{AssertionSource, Consent, MemoryTokenStore, OAuth, TokenStore};
 pub use connection::{Answerer, ConnectOptions, Connection, Observer, OnProgress};
 pub use function::RequestFunction;
 pub use http::{HeaderSource, HttpServer};

@@ -85,6 +85,13 @@ impl Client {
         self.effects.push_back(Effect::SetTimer { timer: TimerId::Startup, at: now.after(STARTUP_LIMIT) });
     }
 
+    /// What the start takes a person for does not count.
+    pub(super) fn wait_longer_for_start(&mut self, now: Millis) {
+        if self.connecting().is_some() {
+            self.effects.push_back(Effect::SetTimer { timer: TimerId::Startup, at: now.after(STARTUP_LIMIT) });
+        }
+    }
+
     fn connecting(&mut self) -> Option<&mut Connecting> {
         match &mut self.phase {
             Phase::Connecting(connecting) => Some(connecting),

@@ -4,6 +4,8 @@
 //! learns out of [`Client::poll_event`]. Every operation that was started ends with exactly one [`Event::Done`]. Operations
 //! may be started before the connection stands: they wait for it.
 
+#[cfg(feature = "oauth")]
+pub mod auth;
 mod cache;
 mod connect;
 mod header;

@@ -23,6 +23,10 @@ impl Client {
                 }
             }
             Inbound::Activity { request_id } => self.stir_request(now, Some(&request_id)),
+            Inbound::Authorizing { request_id } => {
+                self.wait_longer_for_start(now);
+                self.stir_request(now, Some(&request_id));
+            }
             Inbound::RequestEnded { id, reason } => self.request_ended(now, &id, reason),
             Inbound::Warning(message) => self.warn(message),
             Inbound::Closed { reason, exit_code, stderr_tail } => self.connection_ended(reason, exit_code, stderr_tail),

@@ -73,6 +73,11 @@ pub enum Inbound {
         /// The request.
         request_id: RequestId,
     },
+    /// Tokens for this request are being obtained, which may need a person: no answer can come meanwhile.
+    Authorizing {
+        /// The request.
+        request_id: RequestId,
+    },
     /// Nothing more will come on this request's own stream. After its answer this is of no interest; before it the
     /// request has failed, unless the client resumes.
     RequestEnded {

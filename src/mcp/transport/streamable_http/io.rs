@@ -56,6 +56,11 @@ pub enum Input {
         /// Why; of kind `network`, with the code [`OPAQUE_FAILURE`](super::super::OPAQUE_FAILURE) where the platform does not tell.
         error: Error,
     },
+    /// An exchange is not sent yet, since tokens for it are being obtained.
+    Authorizing {
+        /// Which exchange.
+        exchange: ExchangeId,
+    },
     /// The timer of an exchange is due.
     Timer {
         /// Which exchange.

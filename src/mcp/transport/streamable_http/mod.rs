@@ -113,6 +113,12 @@ impl StreamableHttp {
             Input::Bytes { exchange, bytes } => self.take_bytes(now, exchange, &bytes),
             Input::End { exchange } => self.take_end(now, exchange),
             Input::Failed { exchange, error } => self.take_failure(now, exchange, error),
+            Input::Authorizing { exchange } => {
+                let request_id = self.exchanges.get(&exchange).and_then(|exchange| exchange.request_id().cloned());
+                if let Some(request_id) = request_id {
+                    self.deliver(Inbound::Authorizing { request_id });
+                }
+            }
             Input::Timer { exchange } => self.take_timer(now, exchange),
         }
     }

@@ -1,0 +1,179 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures_channel::oneshot;
+use futures_util::future::{AbortHandle, abortable};
+
+use super::OAuth;
+use super::work::{ProofKey, perform};
+use crate::error::{Error, ErrorKind};
+use crate::host::Host;
+use crate::mcp::client::auth::{Authorizer, Effect, Input, TaskId, Ticket, Work};
+use crate::model::{HttpRequest, ResponseHead};
+use crate::ordered_map::OrderedMap;
+
+/// Sends requests with tokens. Clones share the tokens and the authorization under way, which ends with the last of them.
+pub(in super::super) struct Authorized<H: Host> {
+    inner: Arc<Inner<H>>,
+}
+
+impl<H: Host> Clone for Authorized<H> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+struct Inner<H: Host> {
+    host: H,
+    oauth: OAuth,
+    key: ProofKey,
+    state: Mutex<State>,
+}
+
+struct State {
+    machine: Authorizer,
+    next_ticket: u64,
+    /// Requests that wait for what is done with them.
+    waiting: OrderedMap<Ticket, oneshot::Sender<Verdict>>,
+    working: OrderedMap<TaskId, AbortHandle>,
+}
+
+/// What is done with a request, or about its refusal.
+enum Verdict {
+    Send(HttpRequest),
+    Pass,
+    Fail(Error),
+}
+
+impl<H: Host> Authorized<H> {
+    /// For the server at this address.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when tokens must not be sent there, `internal` when the platform has no source of randomness.
+    pub(in super::super) fn new(host: H, url: &str, oauth: OAuth) -> Result<Self, Error> {
+        let mut seed = [0; 32];
+        for half in seed.chunks_mut(16) {
+            half.copy_from_slice(&host.random()?);
+        }
+        let machine = Authorizer::new(url, oauth.options.clone(), seed)?;
+        let state = State { machine, next_ticket: 0, waiting: OrderedMap::new(), working: OrderedMap::new() };
+        let inner = Inner { host, oauth, key: ProofKey::default(), state: Mutex::new(state) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Whether tokens are being obtained, so that requests may wait for a person.
+    pub(in super::super) fn is_asking(&self) -> bool {
+        !self.inner.state().working.is_empty()
+    }
+
+    /// Sends a request with a token, and once more with a new one where the server refuses it for that.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Host::fetch`], and why there is no token: mostly of kind `auth`.
+    pub(in super::super) async fn fetch(&self, request: HttpRequest) -> Result<(ResponseHead, H::Body), Error> {
+        let ticket = self.inner.next_ticket();
+        let pending = Pending { ticket, inner: &self.inner };
+        let mut verdict = pending.ask(Input::Request { ticket, request });
+        loop {
+            // Without a verdict the connection is over.
+            let request = match verdict.await {
+                Ok(Verdict::Send(request)) => request,
+                Ok(Verdict::Fail(error)) => return Err(error),
+                Ok(Verdict::Pass) | Err(_) => return Err(over()),
+            };
+            let (head, body) = self.inner.host.fetch(request).await?;
+            let is_refusal = matches!(head.status, 401 | 403);
+            verdict = pending.ask(Input::Answered { ticket, head: head.clone() });
+            if !is_refusal || matches!(verdict.try_recv(), Ok(Some(Verdict::Pass))) {
+                return Ok((head, body));
+            }
+        }
+    }
+}
+
+fn over() -> Error {
+    Error::new(ErrorKind::ConnectionClosed, "the connection to the MCP server was closed")
+}
+
+/// Forgets a request whose future is dropped.
+struct Pending<'authorized, H: Host> {
+    ticket: Ticket,
+    inner: &'authorized Arc<Inner<H>>,
+}
+
+impl<H: Host> Pending<'_, H> {
+    fn ask(&self, input: Input) -> oneshot::Receiver<Verdict> {
+        let (sender, receiver) = oneshot::channel();
+        self.inner.state().waiting.insert(self.ticket, sender);
+        self.inner.handle(input);
+        receiver
+    }
+}
+
+impl<H: Host> Drop for Pending<'_, H> {
+    fn drop(&mut self) {
+        self.inner.state().waiting.remove(&self.ticket);
+        self.inner.handle(Input::Dropped { ticket: self.ticket });
+    }
+}
+
+impl<H: Host> Inner<H> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_ticket(&self) -> Ticket {
+        let mut state = self.state();
+        state.next_ticket += 1;
+        Ticket(state.next_ticket)
+    }
+
+    fn handle(self: &Arc<Self>, input: Input) {
+        let now = self.host.now();
+        self.state().machine.handle(now, input);
+        loop {
+            let Some(effect) = self.state().machine.poll_effect() else { return };
+            let (ticket, verdict) = match effect {
+                Effect::Send { ticket, request } => (ticket, Verdict::Send(request)),
+                Effect::Pass { ticket } => (ticket, Verdict::Pass),
+                Effect::Fail { ticket, error } => (ticket, Verdict::Fail(error)),
+                Effect::Perform { task, work } => {
+                    self.start(task, work);
+                    continue;
+                }
+                Effect::Save { key, value } => {
+                    let saving = self.oauth.store.save(key, value.map(|value| value.expose().to_owned()));
+                    self.host.spawn(async move { drop(saving.await) });
+                    continue;
+                }
+            };
+            if let Some(sender) = self.state().waiting.remove(&ticket) {
+                // Whoever asked may be gone.
+                let _ = sender.send(verdict);
+            }
+        }
+    }
+
+    /// Starts a piece of work, which does not keep the connection alive.
+    fn start(self: &Arc<Self>, task: TaskId, work: Work) {
+        let work = perform(self.host.clone(), self.oauth.clone(), self.key.clone(), work);
+        let (work, handle) = abortable(work);
+        self.state().working.insert(task, handle);
+        let inner: Weak<Self> = Arc::downgrade(self);
+        self.host.spawn(async move {
+            if let (Ok(outcome), Some(inner)) = (work.await, inner.upgrade()) {
+                inner.state().working.remove(&task);
+                inner.handle(Input::Done { task, outcome });
+            }
+        });
+    }
+}
+
+impl<H: Host> Drop for Inner<H> {
+    fn drop(&mut self) {
+        for handle in std::mem::take(&mut self.state().working).into_values() {
+            handle.abort();
+        }
+    }
+}

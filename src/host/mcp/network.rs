@@ -1,0 +1,61 @@
+use std::future::Future;
+
+use super::HttpServer;
+#[cfg(feature = "oauth")]
+use super::auth::Authorized;
+use crate::error::Error;
+use crate::host::{Host, MaybeSend};
+use crate::model::{HttpRequest, ResponseHead};
+
+/// Sends the requests of one connection: with tokens where the server's options say how to obtain them.
+#[derive(Clone)]
+pub(super) struct Network<H: Host> {
+    host: H,
+    #[cfg(feature = "oauth")]
+    authorized: Option<Result<Authorized<H>, Error>>,
+}
+
+impl<H: Host> Network<H> {
+    #[cfg_attr(not(feature = "oauth"), allow(unused_variables))]
+    pub(super) fn new(host: H, server: &HttpServer) -> Self {
+        Self {
+            #[cfg(feature = "oauth")]
+            authorized: server.auth.clone().map(|auth| Authorized::new(host.clone(), &server.options.url, auth)),
+            host,
+        }
+    }
+
+    pub(super) fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// Whether a request may wait for tokens before it is sent.
+    pub(super) fn may_ask(&self) -> bool {
+        #[cfg(feature = "oauth")]
+        return self.authorized.is_some();
+        #[cfg(not(feature = "oauth"))]
+        false
+    }
+
+    /// Whether tokens are being obtained.
+    pub(super) fn is_asking(&self) -> bool {
+        #[cfg(feature = "oauth")]
+        return matches!(&self.authorized, Some(Ok(authorized)) if authorized.is_asking());
+        #[cfg(not(feature = "oauth"))]
+        false
+    }
+
+    pub(super) fn fetch(
+        &self,
+        request: HttpRequest,
+    ) -> impl Future<Output = Result<(ResponseHead, H::Body), Error>> + MaybeSend + 'static {
+        let network = self.clone();
+        async move {
+            #[cfg(feature = "oauth")]
+            if let Some(authorized) = network.authorized {
+                return authorized?.fetch(request).await;
+            }
+            network.host.fetch(request).await
+        }
+    }
+}
