@@ -170,6 +170,7 @@ fn gemini_gets_a_whole_conversation() {
                 ]},
                 {"role": "user", "parts": [{"text": "And now?"}]}
             ],
+            "store": false,
             "tools": [{"functionDeclarations": [{"name": "find", "description": "Finds things.", "parametersJsonSchema":
                 {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}]}]
         })
@@ -231,12 +232,12 @@ fn bedrock_gets_a_whole_conversation() {
     assert_eq!(http.url, format!("{address}/converse-stream"));
     assert_eq!(http.header("authorization"), Some("Bearer key-1"));
     let sent = with_options(model, |options| {
-        options.tool_choice = Some(ToolChoice::Required);
-        options.max_tokens = Some(9);
+        options.tool_choice = Some(ToolChoice::Auto);
+        options.max_tokens = Some(2048);
         options.reasoning = Some(Reasoning::Budget(1024));
     });
-    assert_eq!(sent["toolConfig"]["toolChoice"], json!({"any": {}}));
-    assert_eq!(sent["inferenceConfig"], json!({"maxTokens": 9}));
+    assert_eq!(sent["toolConfig"]["toolChoice"], json!({"auto": {}}));
+    assert_eq!(sent["inferenceConfig"], json!({"maxTokens": 2048}));
     assert_eq!(sent["additionalModelRequestFields"]["thinking"]["budget_tokens"], 1024);
 }
 
@@ -285,7 +286,7 @@ fn reasoning_is_asked_for_in_the_words_of_each_server() {
     assert_eq!(old["thinking"], json!({"type": "enabled", "budget_tokens": 16384}));
     assert!(old["max_tokens"].as_u64() > Some(16384));
     let new = ask(anthropic::model("claude-opus-4-8"), high);
-    assert_eq!(new["thinking"], json!({"type": "adaptive"}));
+    assert_eq!(new["thinking"], json!({"type": "adaptive", "display": "summarized"}));
     assert_eq!(new["output_config"], json!({"effort": "high"}));
     let chat = |profile, reasoning| ask(openai_chat::model(profile, "m"), reasoning);
     assert_eq!(chat(Profile::OpenAi, high)["reasoning_effort"], "high");

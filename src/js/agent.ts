@@ -302,6 +302,7 @@ function modelConfig(model: Model | ModelFunction): Record<string, unknown> {
     id: model.id,
     baseUrl: options.baseUrl === undefined ? undefined : String(options.baseUrl).replace(/\/+$/, ""),
     headers: [...new Headers(options.headers)],
+    accepts: options.accepts,
     key: typeof credentials === "string" ? credentials : undefined,
     prices: options.prices,
     asksForCredentials: typeof credentials === "function",

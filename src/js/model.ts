@@ -1,5 +1,5 @@
 import { invalidInput } from "./error.js";
-import type { Message, StopReason, Usage } from "./message.js";
+import type { FilePart, Message, StopReason, Usage } from "./message.js";
 import type { JsonSchema } from "./schema.js";
 import type { MaybePromise } from "./tool.js";
 
@@ -61,6 +61,11 @@ export interface ProviderOptions {
   readonly fetch?: typeof fetch;
   /** What the model costs: then usage has the cost, and `maxCost` of the agent works. */
   readonly prices?: Prices;
+  /**
+   * The files that the model reads; in place of others it reads a note that one was left out. `[]` is for a model that reads
+   * only text. Default: all that the protocol carries.
+   */
+  readonly accepts?: readonly FilePart["type"][];
 }
 
 /** Options of `anthropic()`. */
@@ -229,19 +234,64 @@ export const deepseek = /* @__PURE__ */ profile("deepseek");
 /** A model on a local Ollama. */
 export const ollama = /* @__PURE__ */ profile("ollama");
 
-/** Settings of every model request. What is absent is not sent. */
+/**
+ * Settings of every model request. What is absent is not sent. A value of the wrong type is an error of kind `invalid-input`,
+ * and so is a setting that changes what the model may do or what the call costs where the provider cannot be told it; the
+ * others are left out there, as each one says. `docs/providers.md` has the table.
+ */
 export interface ModelOptions {
+  /** Sampling temperature, from 0 up. */
   readonly temperature?: number;
+  /** Nucleus sampling, from 0 to 1. */
   readonly topP?: number;
+  /** The most tokens to write. Default: the provider's; with Anthropic, which has none, 32 000 or what the model takes. */
   readonly maxTokens?: number;
+  /** Texts that end the answer. An error with the Responses protocol. */
   readonly stop?: readonly string[];
+  /** Left out for Anthropic, Responses and Bedrock, which have none. */
   readonly seed?: number;
-  /** Whether and what the model must call: `{ tool }` names one. */
+  /** Whether and what the model must call: `{ tool }` names one. `"none"` is an error with Bedrock. */
   readonly toolChoice?: "auto" | "none" | "required" | { readonly tool: string };
+  /** Whether the model may make several calls in one answer. `false` is an error with Gemini, Vertex and Bedrock. */
   readonly parallelToolCalls?: boolean;
-  /** How much to reason: a word, or a number of tokens. */
-  readonly reasoning?: "off" | "minimal" | "low" | "medium" | "high" | number;
-  /** Members merged into the request's body, for what has no name here. They win over everything else. */
+  /**
+   * How much to reason: a word, or a number of tokens. A provider without the word gets the nearest that it has; one that
+   * takes only words, or only numbers, gets the one for the other.
+   */
+  readonly reasoning?: "off" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | number;
+  /**
+   * The person the request is made for, as an id that tells nobody who it is, for the provider's watch against abuse. Left out
+   * for Gemini, Vertex, Bedrock and Mistral.
+   */
+  readonly user?: string;
+  /** Labels for the provider's own logs and bills: OpenAI, Azure, OpenRouter, Vertex and Bedrock; left out for others. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** Which queue the request stands in, in the provider's own word, such as `"flex"` or `"priority"`. */
+  readonly serviceTier?: string;
+  /** Whether the provider may keep the answer, where it asks: OpenAI, Azure and Gemini. Default: false. */
+  readonly store?: boolean;
+  /**
+   * How long the provider keeps the beginning of a request, which the next request begins with too: `"short"` is some minutes,
+   * `"long"` an hour (Anthropic, Bedrock, OpenRouter) or a day (OpenAI, Azure). The others cache unasked, or not.
+   */
+  readonly cache?: "short" | "long";
+  /** What requests with a common beginning have in common, to find the cache: OpenAI and Azure; left out for others. */
+  readonly cacheKey?: string;
+  /**
+   * The name of content cached beforehand with Gemini or Vertex, such as `cachedContents/…`. The instructions and tools are
+   * part of it there, so those of the agent are not sent. An error with other providers.
+   */
+  readonly cachedContent?: string;
+  /**
+   * Tools that the provider itself runs, each in its own form, such as `{ type: "web_search" }`. What they did is kept in the
+   * history and sent back. One with the `name` of a tool of the agent replaces its declaration: the model is told the
+   * provider's (`computer`, `bash`, …), and the agent's tool runs.
+   */
+  readonly providerTools?: readonly Readonly<Record<string, unknown>>[];
+  /**
+   * Members merged into the request's body, for what has no name here. They win over everything else; an object is merged into
+   * the one that is there, member by member.
+   */
   readonly extraBody?: Readonly<Record<string, unknown>>;
 }
 

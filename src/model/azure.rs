@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
-use super::request::{Access, Model, ModelRequest};
+use super::request::{Access, FileKinds, Model, ModelRequest};
 use super::{Decoder, Wire, openai_chat, openai_responses};
 use crate::error::Error;
 use crate::time::Millis;
@@ -36,6 +36,7 @@ fn at(wire: &'static dyn Wire, resource: &str, id: Arc<str>) -> Model {
         provider: "azure".into(),
         id,
         access: Access::Http { wire, base_url: Some(base_url.into()), headers: Arc::default() },
+        files: FileKinds::default(),
         prices: None,
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::http::HttpRequest;
 use super::names::wire_tool_name;
@@ -35,6 +36,12 @@ impl RequestBody {
         value.map_or(Ok(()), |value| self.set(name, value))
     }
 
+    /// Sets an object of texts.
+    pub(super) fn set_map(&mut self, name: &str, members: &[(String, String)]) -> Result<(), Error> {
+        let members = members.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+        self.set(name, &members.collect::<Map<_, _>>())
+    }
+
     pub(super) fn set_shared(&mut self, name: &str, json: Arc<str>) {
         self.put(name, Member::Shared(json));
     }
@@ -43,16 +50,31 @@ impl RequestBody {
         self.put(name, Member::List(elements));
     }
 
-    /// Puts the caller's own members over the others.
+    /// Sets each member of an object.
+    pub(super) fn set_all(&mut self, members: &Map<String, Value>) -> Result<(), Error> {
+        members.iter().try_for_each(|(name, value)| self.set(name, value))
+    }
+
+    /// Puts the caller's own members over the others. An object goes into the one that is there.
     pub(super) fn merge(&mut self, extra: Option<&RawJson>) -> Result<(), Error> {
         let Some(extra) = extra else { return Ok(()) };
-        let object = Object::parse(extra.as_str()).map_err(|error| {
-            Error::new(ErrorKind::InvalidInput, format!("the extra body of the request must be a JSON object: {error}"))
-        })?;
+        let object = Object::parse(extra.as_str())
+            .map_err(|error| invalid(format!("the extra body of the request must be a JSON object: {error}")))?;
         for (name, value) in object.iter() {
-            self.put(name, Member::Json(value.get().to_owned()));
+            self.add(name, value.get().to_owned());
         }
         Ok(())
+    }
+
+    /// Sets a member, or merges an object into the one that is there.
+    pub(super) fn add(&mut self, name: &str, value: String) {
+        let known = self.members.iter().find(|(candidate, _)| candidate == name);
+        let merged = match known {
+            Some((_, Member::Json(known))) => merged(known, &value),
+            Some((_, Member::Shared(known))) => merged(known, &value),
+            _ => None,
+        };
+        self.put(name, Member::Json(merged.unwrap_or(value)));
     }
 
     /// The request that carries this body to a path under the model's address.
@@ -83,7 +105,7 @@ impl RequestBody {
             String::with_capacity(self.members.iter().map(|(name, member)| name.len() + member.len() + 4).sum());
         for (name, member) in &self.members {
             body.push(if body.is_empty() { '{' } else { ',' });
-            body.push_str(&serde_json::Value::from(name.as_str()).to_string());
+            body.push_str(&Value::from(name.as_str()).to_string());
             body.push(':');
             match member {
                 Member::Json(json) => body.push_str(json),
@@ -122,10 +144,60 @@ pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
         .map_err(|error| Error::new(ErrorKind::Internal, format!("the request could not be written: {error}")))
 }
 
-/// The list of tools. The wire writes each from the members `name` and `description`, with a comma behind them, and the
-/// schema. An empty description is left out, since some services refuse one.
-pub(super) fn tool_list(tools: &[ToolSpec], write: impl Fn(&str, &str) -> String) -> Result<String, Error> {
-    let mut list = Vec::with_capacity(tools.len());
+/// Separates the content of one message from that of the next in an encoded group. JSON text holds no such character.
+#[cfg(any(feature = "gemini", feature = "bedrock"))]
+const SEPARATOR: char = '\u{1e}';
+
+/// A group for [`joined`]: the content of each message, with a letter before it for who speaks. Empty contents are left out.
+#[cfg(any(feature = "gemini", feature = "bedrock"))]
+pub(super) fn separated(messages: &[(char, Vec<Value>)]) -> Result<String, Error> {
+    let mut group = String::new();
+    for (speaker, content) in messages.iter().filter(|(_, content)| !content.is_empty()) {
+        if !group.is_empty() {
+            group.push(SEPARATOR);
+        }
+        group.push(*speaker);
+        group.push_str(&content.iter().map(json).collect::<Result<Vec<_>, _>>()?.join(","));
+    }
+    Ok(group)
+}
+
+/// The messages of these groups, in which neighbours of one speaker have become one message, since the speakers must
+/// alternate. The wire writes each from the speaker's letter and the content.
+#[cfg(any(feature = "gemini", feature = "bedrock"))]
+pub(super) fn joined(groups: &[Arc<str>], write: impl Fn(char, &str) -> String) -> Vec<Arc<str>> {
+    let mut messages: Vec<(char, Vec<&str>)> = Vec::new();
+    for piece in groups.iter().flat_map(|group| group.split(SEPARATOR)) {
+        let mut content = piece.chars();
+        let Some(speaker) = content.next() else { continue };
+        match messages.last_mut() {
+            Some((last, contents)) if *last == speaker => contents.push(content.as_str()),
+            _ => messages.push((speaker, vec![content.as_str()])),
+        }
+    }
+    messages.into_iter().map(|(speaker, contents)| write(speaker, &contents.join(",")).into()).collect()
+}
+
+/// What the caller asked for and the wire cannot carry.
+pub(super) fn invalid(told: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidInput, told)
+}
+
+/// Two objects as one, in which the members of the second win; `None` when one of them is none.
+fn merged(first: &str, second: &str) -> Option<String> {
+    let (first, second) = (Object::parse(first).ok()?, Object::parse(second).ok()?);
+    let kept = first.iter().filter(|(name, _)| second.get(name).is_none());
+    let members = kept.chain(second.iter()).map(|(name, value)| Some(format!("{}:{}", json(name).ok()?, value.get())));
+    Some(format!("{{{}}}", members.collect::<Option<Vec<_>>>()?.join(",")))
+}
+
+/// The tools, separated by commas. The wire writes each from the members `name` and `description`, with a comma behind
+/// them, and the schema. An empty description is left out, since some services refuse one.
+pub(super) fn tool_list<'tool>(
+    tools: impl Iterator<Item = &'tool ToolSpec>,
+    write: impl Fn(&str, &str) -> String,
+) -> Result<String, Error> {
+    let mut list = Vec::new();
     for tool in tools {
         let mut members = format!("\"name\":{},", json(wire_tool_name(&tool.name).as_ref())?);
         if !tool.description.is_empty() {
@@ -133,14 +205,13 @@ pub(super) fn tool_list(tools: &[ToolSpec], write: impl Fn(&str, &str) -> String
         }
         list.push(write(&members, &object_schema(&tool.input_schema)?));
     }
-    Ok(format!("[{}]", list.join(",")))
+    Ok(list.join(","))
 }
 
 /// A tool's schema as providers demand it: an object with `type` and `properties`, also where the author left them out.
 fn object_schema(schema: &RawJson) -> Result<String, Error> {
-    let object = Object::parse(schema.as_str()).map_err(|error| {
-        Error::new(ErrorKind::InvalidInput, format!("the input schema of a tool must be a JSON object: {error}"))
-    })?;
+    let object = Object::parse(schema.as_str())
+        .map_err(|error| invalid(format!("the input schema of a tool must be a JSON object: {error}")))?;
     let missing = [("type", r#""type":"object""#), ("properties", r#""properties":{}"#)];
     let added: Vec<_> =
         missing.into_iter().filter(|(name, _)| object.get(name).is_none()).map(|(_, text)| text).collect();

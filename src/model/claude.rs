@@ -1,16 +1,111 @@
-//! What the names of Anthropic's models tell, on whatever wire.
+//! What Anthropic and Bedrock have in common: what the names of Claude's models tell, and how they are asked to reason
+//! (platform.claude.com/docs, "Extended thinking", "Adaptive thinking" and "Effort").
 
-/// The version in the name of a model of Anthropic, such as 4 and 5 in `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
-pub(super) fn version(model: &str) -> Option<(u32, u32)> {
-    let mut numbers = model.split('-').filter_map(|word| word.parse::<u32>().ok());
-    let major = numbers.next()?;
-    // A second number that long is a date.
-    let minor = numbers.next().filter(|minor| *minor < 100).unwrap_or(0);
-    Some((major, minor))
+use serde_json::{Map, Value, json};
+
+use super::body::invalid;
+use super::request::{Effort, Reasoning, RequestOptions, ToolChoice};
+use crate::error::Error;
+
+/// The fewest tokens that may be set aside for reasoning.
+const MIN_BUDGET: u64 = 1024;
+
+/// The members of the request that ask for reasoning, and how many tokens they set aside for it.
+pub(super) fn thinking(model: &str, options: &RequestOptions) -> Result<(Map<String, Value>, u64), Error> {
+    let mut members = Map::new();
+    let mut set = |name: &str, value| members.insert(name.to_owned(), value);
+    let Some(reasoning) = options.reasoning else { return Ok((members, 0)) };
+    if reasoning == Reasoning::Off {
+        set("thinking", json!({"type": "disabled"}));
+        return Ok((members, 0));
+    }
+    if matches!(options.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) {
+        return Err(invalid("Claude cannot be made to call a tool while it reasons; leave one of the two out"));
+    }
+    let version = version(model);
+    if version < ADAPTIVE {
+        let budget = budget(reasoning, options.max_tokens)?;
+        set("thinking", json!({"type": "enabled", "budget_tokens": budget}));
+        return Ok((members, budget));
+    }
+    let mut thinking = json!({"type": "adaptive"});
+    if version > ADAPTIVE {
+        // Otherwise these hide what they reason.
+        thinking = json!({"type": "adaptive", "display": "summarized"});
+    }
+    set("thinking", thinking);
+    set("output_config", json!({"effort": effort(reasoning, version)}));
+    Ok((members, 0))
 }
 
-/// Whether a model of Anthropic can be held to a schema: from 4.5 on (guides "Structured outputs" of Anthropic and
-/// "Structured output" of Amazon Bedrock, 2026-06).
+/// From this version on, models choose themselves how much to reason and take an effort; older ones take a number of tokens.
+const ADAPTIVE: (u32, u32) = (4, 6);
+
+/// Whether a model can be held to a schema: from 4.5 on (guides "Structured outputs" of Anthropic and "Structured output" of
+/// Amazon Bedrock, 2026-06).
 pub(super) fn is_held_to_schemas(model: &str) -> bool {
-    model.contains("claude") && version(model).is_some_and(|version| version >= (4, 5))
+    version(model) >= (4, 5)
+}
+
+/// The first two numbers of a model's name that are no date, such as 4 and 5 of `us.anthropic.claude-sonnet-4-5-v1:0`.
+fn version(model: &str) -> (u32, u32) {
+    // Other models behind the same protocol number theirs in another way.
+    let model = if model.contains("claude") { model } else { "" };
+    let numbers = model.split('-').filter_map(|word| word.parse::<u32>().ok());
+    let mut numbers = numbers.filter(|number| *number < 100);
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+fn effort(reasoning: Reasoning, version: (u32, u32)) -> &'static str {
+    match reasoning {
+        Reasoning::Effort(Effort::Minimal) => "low",
+        Reasoning::Effort(Effort::ExtraHigh) if version == ADAPTIVE => "high",
+        other => other.word(),
+    }
+}
+
+/// The tokens to reason with, which must leave some for the answer. A word gives way to the limit, a number does not.
+fn budget(reasoning: Reasoning, max_tokens: Option<u64>) -> Result<u64, Error> {
+    let (tokens, limit) = (reasoning.tokens(), max_tokens.unwrap_or(u64::MAX));
+    let tokens = match reasoning {
+        Reasoning::Effort(_) => tokens.min(limit.saturating_sub(1)),
+        _ => tokens,
+    };
+    if tokens < MIN_BUDGET || tokens >= limit {
+        return Err(invalid(format!(
+            "Claude reasons with {MIN_BUDGET} tokens or more, and fewer than the answer may have: {tokens} of at most \
+             {limit} are not possible"
+        )));
+    }
+    Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_names() {
+        for (model, expected) in [
+            ("claude-sonnet-4-5-20250929", (4, 5)),
+            ("claude-opus-4-20250514", (4, 0)),
+            ("claude-3-7-sonnet-20250219", (3, 7)),
+            ("claude-sonnet-5", (5, 0)),
+            ("us.anthropic.claude-opus-4-8-v1:0", (4, 8)),
+            ("us.anthropic.claude-opus-4-6-v1", (4, 6)),
+            ("claude-instant", (0, 0)),
+            ("glm-4-7", (0, 0)),
+        ] {
+            assert_eq!(version(model), expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn reasoning_leaves_room_for_the_answer() {
+        assert_eq!(budget(Reasoning::Effort(Effort::High), None).unwrap(), 16_384);
+        assert_eq!(budget(Reasoning::Effort(Effort::High), Some(4096)).unwrap(), 4095);
+        assert!(budget(Reasoning::Effort(Effort::Low), Some(1024)).is_err());
+        assert!(budget(Reasoning::Budget(2048), Some(2048)).is_err());
+        assert!(budget(Reasoning::Budget(100), None).is_err());
+    }
 }

@@ -1,12 +1,14 @@
 //! The encoded form of past turns, kept so that a request body is a join and not a re-serialisation.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::message::{Message, ModelRef};
-use super::request::ToolSpec;
-use super::transcript::{self, Group, Reader, Turn};
-use crate::error::Error;
+use super::request::{FileKinds, Model, ToolSpec};
+use super::transcript::{self, BEGINNING, GO_ON, Group, Reader, Turn, TurnContent};
+use crate::error::{Error, ErrorKind};
+use crate::json::RawJson;
 
 /// The most bytes of encoded turns that are kept for one conversation: more than the context window of any model.
 pub const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
@@ -18,18 +20,35 @@ pub const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct EncodedCache {
     entries: HashMap<Key, Entry>,
-    models: Vec<ModelRef>,
-    tools: Option<(u32, Arc<[ToolSpec]>, Arc<str>)>,
+    readers: Vec<CachedReader>,
+    tools: Option<CachedTools>,
     bytes: usize,
     request: u64,
 }
 
+/// Everything of a model that its encoding depends on. The address is there since it can choose the server's peculiarities.
+#[derive(Debug, PartialEq, Eq)]
+struct CachedReader {
+    model: ModelRef,
+    address: Option<Arc<str>>,
+    files: FileKinds,
+}
+
+#[derive(Debug)]
+struct CachedTools {
+    reader: u32,
+    tools: Arc<[ToolSpec]>,
+    provider_tools: Arc<[RawJson]>,
+    json: Arc<str>,
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
-    model: u32,
+    reader: u32,
     /// The address of the first message. The entry holds the message, so no other one can come to this address.
     first: usize,
     repetition: u32,
+    is_paused: bool,
 }
 
 #[derive(Debug)]
@@ -43,12 +62,12 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct OpenCache<'cache> {
     cache: &'cache mut EncodedCache,
-    model: u32,
+    reader: u32,
 }
 
 impl EncodedCache {
     /// Opens the cache for a request; what earlier requests left is evicted if it is too much.
-    pub(super) fn open(&mut self, model: &ModelRef) -> OpenCache<'_> {
+    pub(super) fn open(&mut self, model: &Model) -> OpenCache<'_> {
         if self.bytes > MAX_CACHE_BYTES {
             let last = self.request;
             self.entries.retain(|_, entry| entry.last_used == last);
@@ -59,18 +78,23 @@ impl EncodedCache {
             self.bytes = 0;
         }
         self.request += 1;
-        let known = self.models.iter().position(|known| known == model);
+        let reader = CachedReader { model: model.reference(), address: model.address().cloned(), files: model.files };
+        let known = self.readers.iter().position(|known| *known == reader);
         let position = known.unwrap_or_else(|| {
-            self.models.push(model.clone());
-            self.models.len() - 1
+            self.readers.push(reader);
+            self.readers.len() - 1
         });
-        OpenCache { model: u32::try_from(position).unwrap_or(u32::MAX), cache: self }
+        OpenCache { reader: u32::try_from(position).unwrap_or(u32::MAX), cache: self }
     }
 }
 
 impl OpenCache<'_> {
-    /// The encoded groups of a history; those that are not there are made by `encode`. A group of which nothing is sent
-    /// is an empty text.
+    /// The encoded groups of a history; those that are not there are made by `encode`, which may make an empty text of a
+    /// group of which nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// Those of `encode`, and `invalid-input` when there is nothing to send.
     pub(super) fn turns(
         &mut self,
         history: &[Arc<Message>],
@@ -78,15 +102,31 @@ impl OpenCache<'_> {
         encode: impl Fn(&Turn<'_>) -> Result<String, Error>,
     ) -> Result<Vec<Arc<str>>, Error> {
         let groups = transcript::groups(history);
-        let encoded = groups
-            .iter()
-            .map(|group| self.group(group, || group.turn(reader).map_or(Ok(String::new()), |turn| encode(&turn))));
-        encoded.collect()
+        let mut turns = Vec::with_capacity(groups.len() + 2);
+        let mut sent = Vec::with_capacity(groups.len());
+        for group in &groups {
+            let json = self.group(group, || group.turn(reader).map_or(Ok(String::new()), |turn| encode(&turn)))?;
+            if !json.is_empty() {
+                turns.push(json);
+                sent.push(group);
+            }
+        }
+        let (Some(first), Some(last)) = (sent.first(), sent.last()) else {
+            return Err(Error::new(ErrorKind::InvalidInput, "there is nothing to send: no message has any content"));
+        };
+        let note = |text| encode(&Turn::User(vec![TurnContent::Text(Cow::Borrowed(text))]));
+        if reader.rules.begins_with_user && !first.begins_with_user() {
+            turns.insert(0, note(BEGINNING)?.into());
+        }
+        if reader.rules.ends_with_user && last.ends_with_model() {
+            turns.push(note(GO_ON)?.into());
+        }
+        Ok(turns)
     }
 
     fn group(&mut self, group: &Group<'_>, encode: impl FnOnce() -> Result<String, Error>) -> Result<Arc<str>, Error> {
         let first = group.messages.first().map_or(0, |message| Arc::as_ptr(message) as usize);
-        let key = Key { model: self.model, first, repetition: group.repetition };
+        let key = Key { reader: self.reader, first, repetition: group.repetition, is_paused: group.is_paused };
         if let Some(entry) = self.cache.entries.get_mut(&key) {
             let is_same = entry.messages.len() == group.messages.len()
                 && entry.messages.iter().zip(group.messages).all(|(left, right)| Arc::ptr_eq(left, right));
@@ -104,19 +144,27 @@ impl OpenCache<'_> {
         Ok(json)
     }
 
-    /// The encoded list of tools, made by `encode` if it is not there.
+    /// The encoded tools, made by `encode` if they are not there. Tools of the provider count, since they can take the
+    /// place of others.
     pub(super) fn tools(
         &mut self,
         tools: &Arc<[ToolSpec]>,
+        provider_tools: &Arc<[RawJson]>,
         encode: impl FnOnce() -> Result<String, Error>,
     ) -> Result<Arc<str>, Error> {
-        let known = self.cache.tools.as_ref();
-        let same = known.filter(|(model, known, _)| *model == self.model && Arc::ptr_eq(known, tools));
-        if let Some((_, _, json)) = same {
-            return Ok(json.clone());
+        let is_same = |known: &&CachedTools| {
+            known.reader == self.reader && Arc::ptr_eq(&known.tools, tools) && known.provider_tools == *provider_tools
+        };
+        if let Some(known) = self.cache.tools.as_ref().filter(is_same) {
+            return Ok(known.json.clone());
         }
         let json: Arc<str> = encode()?.into();
-        self.cache.tools = Some((self.model, tools.clone(), json.clone()));
+        self.cache.tools = Some(CachedTools {
+            reader: self.reader,
+            tools: tools.clone(),
+            provider_tools: provider_tools.clone(),
+            json: json.clone(),
+        });
         Ok(json)
     }
 }

@@ -17,10 +17,14 @@ pub mod bedrock;
 mod body;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 mod claude;
+#[cfg(feature = "wires")]
+mod draft;
 mod encoded;
 mod event;
 #[cfg(feature = "wires")]
 mod failure;
+#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "bedrock"))]
+mod files;
 #[cfg(feature = "gemini")]
 pub mod gemini;
 mod http;
@@ -55,7 +59,10 @@ pub use message::{
 };
 pub use message_json::MessageError;
 pub use prices::{Counting, Dollars, LongPrices, Prices};
-pub use request::{Access, Effort, Model, ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice, ToolSpec};
+pub use request::{
+    Access, CacheRetention, Effort, FileKinds, Model, ModelRequest, OutputSchema, Reasoning, RequestOptions,
+    ToolChoice, ToolSpec,
+};
 
 use crate::error::Error;
 use crate::time::Millis;

@@ -34,9 +34,20 @@ impl IdRule {
     }
 }
 
-/// A tool's name as providers accept it: letters, digits, `_` and `-`, at most 64.
+/// A tool's name as providers accept it: letters, digits, `_` and `-`, at most 64, with no digit or `-` at the beginning.
 pub(super) fn wire_tool_name(name: &str) -> Cow<'_, str> {
-    if is_word(name) { Cow::Borrowed(name) } else { Cow::Owned(mangled(name)) }
+    let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    match (is_word(name), begins_well) {
+        (true, true) => Cow::Borrowed(name),
+        (_, true) => Cow::Owned(mangled(name)),
+        (_, false) => Cow::Owned(mangled(&format!("tool_{name}"))),
+    }
+}
+
+/// Nine letters and digits that differ for different texts.
+#[cfg(feature = "bedrock")]
+pub(super) fn fingerprint(text: &str) -> String {
+    letters(hash(text))
 }
 
 /// The way back from the name on the wire to the one that the tool is registered with.
@@ -130,10 +141,16 @@ mod tests {
             description: String::new(),
             input_schema: RawJson::parse("{}").unwrap(),
         };
-        let names = ToolNames::new(&[spec("files/read.txt"), spec("files_read")]);
-        let wire = wire_tool_name("files/read.txt").into_owned();
-        assert!(is_word(&wire));
-        assert_eq!(names.registered(wire), "files/read.txt");
+        let mangled = ["files/read.txt", "7zip", "-x", "größe", "", "\u{1F980}"];
+        let names = ToolNames::new(&mangled.map(spec));
+        for name in mangled {
+            let wire = wire_tool_name(name).into_owned();
+            assert!(
+                is_word(&wire) && !wire.starts_with(|first: char| first.is_ascii_digit() || first == '-'),
+                "{wire}"
+            );
+            assert_eq!(names.registered(wire), name);
+        }
         assert_eq!(names.registered("files_read".to_owned()), "files_read");
         assert_eq!(names.registered("unknown".to_owned()), "unknown");
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Wire;
-use super::message::{Message, ModelRef, Usage};
+use super::message::{File, Message, ModelRef, Usage};
 use super::prices::{Counting, Dollars, Prices};
 use crate::json::RawJson;
 
@@ -17,8 +17,45 @@ pub struct Model {
     pub id: Arc<str>,
     /// How it is reached.
     pub access: Access,
+    /// The files it can read. In place of others it reads a note that a file was left out.
+    pub files: FileKinds,
     /// What it costs, where that is known: then usage has the cost, and runs may have a budget.
     pub prices: Option<Prices>,
+}
+
+/// Kinds of file, by media type: `image/…`, `audio/…`, and every other one as a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileKinds {
+    /// Pictures.
+    pub images: bool,
+    /// Sounds.
+    pub audio: bool,
+    /// PDF, text, video and everything else.
+    pub documents: bool,
+}
+
+impl FileKinds {
+    /// Every kind that the wire protocol carries.
+    pub const ALL: Self = Self { images: true, audio: true, documents: true };
+
+    /// None: the model reads only text.
+    pub const NONE: Self = Self { images: false, audio: false, documents: false };
+
+    /// Whether a file is of one of these kinds.
+    pub fn contains(self, file: &File) -> bool {
+        match file.part_type() {
+            "image" => self.images,
+            "audio" => self.audio,
+            _ => self.documents,
+        }
+    }
+}
+
+/// What the wire protocol carries.
+impl Default for FileKinds {
+    fn default() -> Self {
+        Self::ALL
+    }
 }
 
 /// How a model is reached.
@@ -52,7 +89,20 @@ impl Model {
     /// A model that is a function of the host, registered there under this name.
     pub fn function(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
-        Self { provider: "function".into(), id: name.clone(), access: Access::Function(name), prices: None }
+        Self {
+            provider: "function".into(),
+            id: name.clone(),
+            access: Access::Function(name),
+            files: FileKinds::default(),
+            prices: None,
+        }
+    }
+
+    /// The same model, known to read these files and no others.
+    #[must_use]
+    pub fn with_files(mut self, files: FileKinds) -> Self {
+        self.files = files;
+        self
     }
 
     /// The same model at another address: a proxy, a gateway, a compatible server. Paths are appended to it.
@@ -90,6 +140,14 @@ impl Model {
             Access::Function(_) => Counting::default(),
         };
         self.prices?.cost(usage, counting)
+    }
+
+    /// The address given for it, or `None` for the provider's own.
+    pub(super) fn address(&self) -> Option<&Arc<str>> {
+        match &self.access {
+            Access::Http { base_url, .. } => base_url.as_ref(),
+            Access::Function(_) => None,
+        }
     }
 
     /// The stored form of this model's identity.
@@ -134,29 +192,52 @@ pub struct ToolSpec {
     pub input_schema: RawJson,
 }
 
-/// Settings of a request. What is `None` is not sent.
+/// Settings of a request. What is `None` or empty is not sent.
+///
+/// A setting that changes what the model may do or what the call costs is an error of kind `invalid-input` where the
+/// protocol cannot carry it. The others are left out there, as each one says; `docs/providers.md` has the table.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RequestOptions {
     /// Whether and what the model must call.
     pub tool_choice: Option<ToolChoice>,
-    /// Whether the model may make several calls in one answer.
+    /// Whether the model may make several calls in one answer. `false` is an error with Gemini and Bedrock.
     pub parallel_tool_calls: Option<bool>,
     /// The most tokens to write. Wires that demand a number have a default.
     pub max_tokens: Option<u64>,
-    /// Sampling temperature.
+    /// Sampling temperature, from 0 up.
     pub temperature: Option<f64>,
-    /// Nucleus sampling.
+    /// Nucleus sampling, from 0 to 1.
     pub top_p: Option<f64>,
-    /// Texts that end the answer.
+    /// Texts that end the answer. An error with the Responses protocol.
     pub stop: Vec<String>,
-    /// Seed for providers that have one.
+    /// Seed for providers that have one; left out for others.
     pub seed: Option<u64>,
     /// How much to reason.
     pub reasoning: Option<Reasoning>,
     /// The object that the answer shall be: each wire asks for it in the best way that its provider has.
     pub output: Option<Arc<OutputSchema>>,
-    /// Members merged into the body, for what crablet has no name for. They win over everything else.
+    /// The person the request is made for, as an id that tells nobody who it is, for the provider's watch against abuse.
+    /// Left out by Gemini, Vertex, Bedrock and Mistral.
+    pub user: Option<String>,
+    /// Labels for the provider's own logs and bills: OpenAI, OpenRouter, Vertex and Bedrock; left out by others.
+    pub metadata: Vec<(String, String)>,
+    /// Which queue the request stands in, in the provider's own word, such as `flex` or `priority`.
+    pub service_tier: Option<String>,
+    /// Whether the provider may keep the answer, where it asks: OpenAI, Azure and Gemini. `None` is `false`.
+    pub store: Option<bool>,
+    /// Whether and how long the provider caches what the next request begins with. Many do it unasked.
+    pub cache: Option<CacheRetention>,
+    /// What requests with a common beginning have in common, to find the cache: OpenAI and Azure; left out by others.
+    pub cache_key: Option<String>,
+    /// The name of content cached beforehand, with Gemini and Vertex. Instructions and tools are part of it there, so those
+    /// of the request are not sent.
+    pub cached_content: Option<String>,
+    /// Tools that the provider itself runs, each in the protocol's own form, such as `{"type":"web_search"}`. One with the
+    /// `name` of another tool takes the place of its declaration: the model is told the provider's, and the tool runs.
+    pub provider_tools: Arc<[RawJson]>,
+    /// Members merged into the body, for what crablet has no name for. They win over everything else; an object is merged
+    /// into the one that is there, member by member.
     pub extra_body: Option<RawJson>,
 }
 
@@ -177,6 +258,16 @@ impl OutputSchema {
     pub fn new(name: impl Into<String>, schema: RawJson) -> Self {
         Self { name: name.into(), description: None, schema }
     }
+}
+
+/// How long a provider keeps the beginning of a request in its cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheRetention {
+    /// The provider's usual time, some minutes.
+    Short,
+    /// The longest it offers: an hour with Anthropic, Bedrock and OpenRouter, a day with OpenAI. Writing costs more.
+    Long,
 }
 
 /// Whether and what the model must call.
@@ -215,6 +306,8 @@ impl Reasoning {
             Self::Effort(Effort::Low) => 2048,
             Self::Effort(Effort::Medium) => 8192,
             Self::Effort(Effort::High) => 16_384,
+            Self::Effort(Effort::ExtraHigh) => 32_768,
+            Self::Effort(Effort::Max) => 65_536,
         }
     }
 
@@ -226,11 +319,21 @@ impl Reasoning {
             Self::Effort(Effort::Low) | Self::Budget(..4096) => "low",
             Self::Effort(Effort::Medium) | Self::Budget(4096..16_384) => "medium",
             Self::Effort(Effort::High) | Self::Budget(_) => "high",
+            Self::Effort(Effort::ExtraHigh) => "xhigh",
+            Self::Effort(Effort::Max) => "max",
+        }
+    }
+
+    /// As a word, for wires that know none above `high`.
+    pub(super) const fn plain_word(self) -> &'static str {
+        match self {
+            Self::Effort(Effort::ExtraHigh | Effort::Max) => "high",
+            other => other.word(),
         }
     }
 }
 
-/// The words for effort.
+/// The words for effort. A provider that does not have one gets the nearest that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effort {
@@ -242,4 +345,8 @@ pub enum Effort {
     Medium,
     /// Much.
     High,
+    /// More than much.
+    ExtraHigh,
+    /// As much as possible.
+    Max,
 }

@@ -1,15 +1,19 @@
 //! Any history made valid for any provider.
 //!
 //! Providers refuse a history in which a call has no result or a result no call, an id or a name has other characters than
-//! they allow, or reasoning comes from another model. Histories like that are normal: runs are aborted, models are
-//! switched, conversations are imported. What is stored stays as it is; this is what is sent.
+//! they allow, reasoning comes from another model or stands at the end, or the turns begin or end with the wrong speaker.
+//! Histories like that are normal: runs are aborted, models are switched, conversations are imported. What is stored stays as
+//! it is; this is what is sent.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::message::{AssistantMessage, Body, Content, Message, ModelRef, Part, ToolCall, ToolInput, ToolResult};
+use super::message::{
+    AssistantMessage, Body, Content, File, Message, ModelRef, Part, StopReason, ToolCall, ToolInput, ToolResult,
+};
 use super::names::{IdRule, wire_tool_name};
+use super::request::FileKinds;
 use crate::json::RawJson;
 
 /// Messages that are encoded together: one user message, or an assistant message with all its results.
@@ -18,20 +22,60 @@ pub(super) struct Group<'history> {
     pub(super) messages: &'history [Arc<Message>],
     /// How many groups before this one use one of its call ids. Such ids must be told apart.
     pub(super) repetition: u32,
+    /// Whether the model paused while the provider's own tools worked, and is now to go on.
+    pub(super) is_paused: bool,
 }
 
 /// What the model that reads a history accepts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'model> {
     pub(super) model: &'model ModelRef,
+    pub(super) files: FileKinds,
+    pub(super) rules: Rules,
+}
+
+/// What a wire demands of a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
     pub(super) ids: IdRule,
+    /// Whether a blank text can carry data that the model wants back.
+    pub(super) keeps_blank_text: bool,
+    /// Whether reasoning may be the last thing that the model said in a turn.
+    pub(super) ends_turn_with_reasoning: bool,
+    /// Whether the first turn must be the user's.
+    pub(super) begins_with_user: bool,
+    /// Whether the last turn must be the user's: the model's words are not for others to begin.
+    pub(super) ends_with_user: bool,
+}
+
+impl Rules {
+    /// What OpenAI demands.
+    pub(super) const DEFAULT: Self = Self {
+        ids: IdRule::Short,
+        keeps_blank_text: false,
+        ends_turn_with_reasoning: false,
+        begins_with_user: false,
+        ends_with_user: false,
+    };
 }
 
 /// A group as it is sent.
 #[derive(Debug)]
 pub(super) enum Turn<'history> {
-    User(Vec<&'history Content>),
-    Assistant { parts: Vec<TurnPart<'history>>, results: Vec<TurnResult<'history>> },
+    User(Vec<TurnContent<'history>>),
+    Assistant {
+        parts: Vec<TurnPart<'history>>,
+        results: Vec<TurnResult<'history>>,
+        /// Whether the model goes on with this very turn, so that the provider's tools in it may be without a result.
+        is_paused: bool,
+    },
+}
+
+/// Text, never blank, or a file of a kind that the model reads.
+#[derive(Debug)]
+pub(super) enum TurnContent<'history> {
+    Text(Cow<'history, str>),
+    File(&'history File),
 }
 
 #[derive(Debug)]
@@ -56,12 +100,40 @@ pub(super) struct TurnResult<'history> {
     pub(super) id: String,
     /// The tool's name as the call has it.
     pub(super) name: Cow<'history, str>,
-    /// `None` for a call that has no result in the history.
-    pub(super) result: Option<&'history ToolResult>,
+    /// Can be empty.
+    pub(super) content: Vec<TurnContent<'history>>,
+    pub(super) is_error: bool,
+}
+
+impl TurnResult<'_> {
+    /// The texts of the content, one a line, for wires whose results hold nothing else.
+    pub(super) fn text(&self) -> String {
+        let texts = self.content.iter().map(|content| match content {
+            TurnContent::Text(text) => text.as_ref(),
+            TurnContent::File(_) => "[a file, attached below]",
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The files of the content.
+    pub(super) fn files(&self) -> impl Iterator<Item = &TurnContent<'_>> {
+        self.content.iter().filter(|content| matches!(content, TurnContent::File(_)))
+    }
 }
 
 /// What the model reads as the result of a call that has none.
 pub(super) const MISSING_RESULT: &str = "The call was interrupted; it has no result.";
+
+/// What stands before a history that begins with the model, where the user must speak first.
+pub(super) const BEGINNING: &str = "(The beginning of this conversation was left out.)";
+
+/// What stands behind a history that ends with the model, where the user must speak last.
+pub(super) const GO_ON: &str = "Go on.";
+
+/// What the model reads in place of a file that it cannot be sent.
+pub(super) fn left_out(file: &File) -> String {
+    format!("[{} left out: this model cannot read it]", file.media_type)
+}
 
 /// Cuts a history into groups.
 pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
@@ -76,7 +148,7 @@ pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
         };
         let (messages, behind) = rest.split_at_checked(results + 1).unwrap_or((rest, &[]));
         rest = behind;
-        groups.push(Group { messages, repetition: repetition(first, &mut seen) });
+        groups.push(Group { messages, repetition: repetition(first, &mut seen), is_paused: is_paused(first, behind) });
     }
     groups
 }
@@ -90,14 +162,33 @@ fn repetition<'history>(message: &'history Message, seen: &mut HashSet<(&'histor
     repetition
 }
 
+/// A turn that waits for results but has no call waits for the provider, unless the user has spoken since.
+fn is_paused(message: &Message, behind: &[Arc<Message>]) -> bool {
+    let Body::Assistant(assistant) = &message.body else { return false };
+    assistant.stop_reason == StopReason::ToolUse
+        && assistant.tool_calls().next().is_none()
+        && behind.first().is_none_or(|next| matches!(next.body, Body::Assistant(_)))
+}
+
 impl<'history> Group<'history> {
+    pub(super) fn begins_with_user(&self) -> bool {
+        self.messages.first().is_some_and(|message| matches!(message.body, Body::User(_)))
+    }
+
+    /// Whether neither the user nor a tool nor the provider has the last word.
+    pub(super) fn ends_with_model(&self) -> bool {
+        match self.messages.first().map(|message| &message.body) {
+            Some(Body::Assistant(assistant)) => !self.is_paused && assistant.tool_calls().next().is_none(),
+            _ => false,
+        }
+    }
+
     /// The group as the reader accepts it; `None` when nothing of it is left.
     pub(super) fn turn(&self, reader: &Reader<'_>) -> Option<Turn<'history>> {
         let (first, behind) = self.messages.split_first()?;
         match &first.body {
             Body::User(user) => {
-                let is_empty = |content: &&Content| matches!(content, Content::Text(text) if text.trim().is_empty());
-                let content: Vec<_> = user.content.iter().filter(|content| !is_empty(content)).collect();
+                let content = content(&user.content, reader);
                 (!content.is_empty()).then_some(Turn::User(content))
             }
             Body::Assistant(assistant) => self.assistant(assistant, behind, reader),
@@ -113,14 +204,14 @@ impl<'history> Group<'history> {
         reader: &Reader<'_>,
     ) -> Option<Turn<'history>> {
         let is_own = assistant.model == *reader.model;
+        let keeps_blank = is_own && reader.rules.keeps_blank_text;
         let mut given: Vec<_> = behind.iter().flat_map(|message| results(message)).map(Some).collect();
         let mut used = Vec::new();
         let mut parts = Vec::new();
         let mut results = Vec::new();
         for part in &assistant.content {
             parts.push(match part {
-                // An empty text can carry a signature that its model wants back.
-                Part::Text { text, replay } if text.trim().is_empty() && !(is_own && replay.is_some()) => continue,
+                Part::Text { text, replay } if text.trim().is_empty() && !(keeps_blank && replay.is_some()) => continue,
                 Part::Text { text, replay } => TurnPart::Text { text, replay: replay.as_ref().filter(|_| is_own) },
                 Part::Reasoning { text, replay } if is_own => TurnPart::Reasoning { text, replay: replay.as_ref() },
                 Part::Provider { replay, .. } if is_own => TurnPart::Provider(replay),
@@ -130,7 +221,7 @@ impl<'history> Group<'history> {
                     let of_call =
                         |result: &Option<&ToolResult>| result.is_some_and(|result| result.call_id == call.call_id);
                     let result = given.iter_mut().find(|result| of_call(result)).and_then(Option::take);
-                    results.push(TurnResult { id: id.clone(), name: wire_tool_name(&call.tool_name), result });
+                    results.push(turn_result(call, id.clone(), result, reader));
                     TurnPart::Call(turn_call(call, id, is_own))
                 }
                 // Reasoning and blocks of another model fail its checks; sources stand in the text; no protocol takes
@@ -138,16 +229,48 @@ impl<'history> Group<'history> {
                 Part::Reasoning { .. } | Part::Provider { .. } | Part::Source(_) | Part::File(_) => continue,
             });
         }
-        (!parts.is_empty()).then_some(Turn::Assistant { parts, results })
+        // An aborted turn can end with reasoning that led to nothing.
+        while !reader.rules.ends_turn_with_reasoning && matches!(parts.last(), Some(TurnPart::Reasoning { .. })) {
+            parts.pop();
+        }
+        (!parts.is_empty()).then_some(Turn::Assistant { parts, results, is_paused: self.is_paused })
     }
 
     fn unique_id(&self, call: &ToolCall, used: &[String], reader: &Reader<'_>) -> String {
         let id = call.call_id.as_str();
         // Numbered in another way than repetitions within the turn, which would meet them otherwise.
         let first = if self.repetition == 0 { id.to_owned() } else { format!("{id}_turn{}", self.repetition) };
-        let first = reader.ids.apply(&first).into_owned();
-        let numbered = (2..).map(|number| reader.ids.apply(&format!("{first}_{number}")).into_owned());
+        let first = reader.rules.ids.apply(&first).into_owned();
+        let numbered = (2..).map(|number| reader.rules.ids.apply(&format!("{first}_{number}")).into_owned());
         std::iter::once(first.clone()).chain(numbered).find(|id| !used.contains(id)).unwrap_or_default()
+    }
+}
+
+fn content<'history>(content: &'history [Content], reader: &Reader<'_>) -> Vec<TurnContent<'history>> {
+    let sent = content.iter().filter_map(|content| match content {
+        Content::Text(text) if text.trim().is_empty() => None,
+        Content::Text(text) => Some(TurnContent::Text(Cow::Borrowed(text))),
+        Content::File(file) if reader.files.contains(file) => Some(TurnContent::File(file)),
+        Content::File(file) => Some(TurnContent::Text(Cow::Owned(left_out(file)))),
+    });
+    sent.collect()
+}
+
+fn turn_result<'history>(
+    call: &'history ToolCall,
+    id: String,
+    result: Option<&'history ToolResult>,
+    reader: &Reader<'_>,
+) -> TurnResult<'history> {
+    let content = result.map_or_else(
+        || vec![TurnContent::Text(Cow::Borrowed(MISSING_RESULT))],
+        |result| content(&result.content, reader),
+    );
+    TurnResult {
+        id,
+        name: wire_tool_name(&call.tool_name),
+        content,
+        is_error: result.is_none_or(|result| result.is_error),
     }
 }
 
@@ -212,10 +335,15 @@ mod tests {
         message(Body::Tool(ToolMessage { results: results.iter().map(result).collect() }))
     }
 
+    fn reader(model: &ModelRef, ids: IdRule) -> Reader<'_> {
+        let rules = Rules { ids, ..Rules::DEFAULT };
+        Reader { model, files: FileKinds::ALL, rules }
+    }
+
     /// The ids of the calls, and the texts of their results, of each turn.
     fn sent(history: &[Arc<Message>], ids: IdRule) -> Vec<Vec<(String, Option<String>)>> {
         let target = model("a");
-        let reader = Reader { model: &target, ids };
+        let reader = reader(&target, ids);
         let turns = groups(history).into_iter().filter_map(|group| group.turn(&reader).map(|turn| (group, turn)));
         turns
             .map(|(_, turn)| match turn {
@@ -223,10 +351,7 @@ mod tests {
                 Turn::Assistant { results, .. } => results
                     .into_iter()
                     .map(|result| {
-                        let text = result.result.map(|result| match &result.content[0] {
-                            Content::Text(text) => text.clone(),
-                            Content::File(_) => unreachable!(),
-                        });
+                        let text = Some(result.text()).filter(|text| text != MISSING_RESULT);
                         (result.id, text)
                     })
                     .collect(),
@@ -280,7 +405,7 @@ mod tests {
         let history = [assistant(content)];
         for (id, expected) in [("a", 3), ("b", 1)] {
             let target = model(id);
-            let turn = groups(&history)[0].turn(&Reader { model: &target, ids: IdRule::Word }).unwrap();
+            let turn = groups(&history)[0].turn(&reader(&target, IdRule::Word)).unwrap();
             let Turn::Assistant { parts, .. } = turn else { panic!("not an assistant") };
             assert_eq!(parts.len(), expected);
             let Some(TurnPart::Call(call)) = parts.last() else { panic!("no call") };
@@ -288,7 +413,7 @@ mod tests {
         }
         let only_reasoning = [assistant(vec![Part::Reasoning { text: "hm".into(), replay: None }])];
         let target = model("b");
-        assert!(groups(&only_reasoning)[0].turn(&Reader { model: &target, ids: IdRule::Word }).is_none());
+        assert!(groups(&only_reasoning)[0].turn(&reader(&target, IdRule::Word)).is_none());
     }
 
     #[test]
@@ -302,7 +427,7 @@ mod tests {
         ] {
             let history = [assistant(vec![broken(input)])];
             let target = model("a");
-            let turn = groups(&history)[0].turn(&Reader { model: &target, ids: IdRule::Word }).unwrap();
+            let turn = groups(&history)[0].turn(&reader(&target, IdRule::Word)).unwrap();
             let Turn::Assistant { parts, .. } = turn else { panic!("not an assistant") };
             let TurnPart::Call(call) = &parts[0] else { panic!("no call") };
             assert_eq!(call.input, "{}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
-use super::request::{Access, Model, ModelRequest};
+use super::request::{Access, FileKinds, Model, ModelRequest};
 use super::{Counting, Decoder, Wire, gemini, output};
 use crate::error::Error;
 use crate::time::Millis;
@@ -22,6 +22,7 @@ pub fn model(project: &str, location: &str, id: impl Into<Arc<str>>) -> Model {
         provider: "vertex".into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: Some(base_url.into()), headers: Arc::default() },
+        files: FileKinds::default(),
         prices: None,
     }
 }
@@ -39,7 +40,7 @@ impl Wire for Vertex {
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
         let path = format!("/publishers/google/models/{}:streamGenerateContent?alt=sse", request.model.id);
         let request = &*output::prepared(request, gemini::output_style(request));
-        Ok(gemini::body(request, cache)?.into_request(request, "", &path))
+        Ok(gemini::body(request, gemini::Platform::Vertex, cache)?.into_request(request, "", &path))
     }
 
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, _now: Millis) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use crablet::agent::{
 };
 use crablet::json::RawJson;
 use crablet::model::{
-    Access, Body, CallId, Content, Message, Model, ModelEvent, ModelRequest, Part, StopReason, ToolResult, Usage,
+    Body, CallId, Content, Message, Model, ModelEvent, ModelRequest, Part, StopReason, ToolResult, Usage,
 };
 use crablet::{Error, Millis};
 
@@ -241,8 +241,7 @@ pub(crate) fn innermost(effect: Effect) -> Effect {
 
 /// An agent with these tools, whose model is the test itself.
 pub(crate) fn agent(tools: Vec<ToolDefinition>) -> Agent {
-    let model =
-        Model { provider: "test".into(), id: "scripted".into(), access: Access::Function("test".into()), prices: None };
+    let model = Model { provider: "test".into(), id: "scripted".into(), ..Model::function("test") };
     Agent { tools: tools.into_iter().map(Arc::new).collect(), ..Agent::new(model) }
 }
 

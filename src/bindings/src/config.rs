@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crablet::agent::{Agent, Compaction, Hooks, Policy, ToolDefinition};
-use crablet::json::Object;
-use crablet::model::{Access, Dollars, Effort, Model, Prices, Reasoning, RequestOptions, ToolChoice, Wire};
+use crablet::json::{Object, RawJson};
+use crablet::model::{
+    Access, CacheRetention, Dollars, Effort, FileKinds, Model, Prices, Reasoning, RequestOptions, ToolChoice, Wire,
+};
 use crablet::{Error, ErrorKind};
 
 /// The name that the one model function of an agent is registered with.
@@ -27,7 +29,8 @@ impl AgentConfig {
         let mut agent = Agent::new(read_model(&model)?);
         agent.instructions = object.string("instructions").map(Into::into);
         agent.tools = object.objects("tools").iter().map(read_tool).collect::<Result<_, _>>()?;
-        agent.options = Arc::new(object.object("options").map(|options| read_options(&options)).unwrap_or_default());
+        agent.options =
+            Arc::new(object.object("options").map(|options| read_options(&options)).transpose()?.unwrap_or_default());
         agent.policy = object.object("policy").map(|policy| read_policy(&policy)).unwrap_or_default();
         agent.hooks = object.object("hooks").map(|hooks| read_hooks(&hooks)).unwrap_or_default();
         let asks_for_credentials = model.boolean("asksForCredentials").unwrap_or(false);
@@ -48,7 +51,13 @@ fn read_model(object: &Object<'_>) -> Result<Model, Error> {
         }
     };
     let prices = object.object("prices").and_then(|prices| Prices::read(&prices));
-    Ok(Model { provider: text("provider").into(), id: text("id").into(), access, prices })
+    let accepts: Option<Vec<String>> =
+        member(object, "accepts", "a list of \"image\", \"audio\" and \"file\"", Object::read)?;
+    let files = accepts.map_or(FileKinds::ALL, |kinds| {
+        let has = |kind: &str| kinds.iter().any(|given| given == kind);
+        FileKinds { images: has("image"), audio: has("audio"), documents: has("file") }
+    });
+    Ok(Model { provider: text("provider").into(), id: text("id").into(), access, files, prices })
 }
 
 fn wire_named(name: &str) -> Result<&'static dyn Wire, Error> {
@@ -74,30 +83,85 @@ fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
     Ok(Arc::new(tool))
 }
 
-fn read_options(object: &Object<'_>) -> RequestOptions {
+/// Reads `modelOptions`.
+fn read_options(object: &Object<'_>) -> Result<RequestOptions, Error> {
     let mut options = RequestOptions::default();
     options.tool_choice = match object.string("toolChoice").as_deref() {
         Some("auto") => Some(ToolChoice::Auto),
         Some("none") => Some(ToolChoice::None),
         Some("required") => Some(ToolChoice::Required),
-        _ => object.object("toolChoice").and_then(|choice| choice.string("tool")).map(ToolChoice::Tool),
+        _ => match object.object("toolChoice") {
+            Some(choice) => text(&choice, "tool")?.map(ToolChoice::Tool),
+            None => absent(object, "toolChoice", "\"auto\", \"none\", \"required\" or { tool }")?,
+        },
     };
-    options.parallel_tool_calls = object.boolean("parallelToolCalls");
-    options.max_tokens = object.integer("maxTokens");
-    options.temperature = object.read("temperature");
-    options.top_p = object.read("topP");
-    options.stop = object.read("stop").unwrap_or_default();
-    options.seed = object.integer("seed");
+    options.parallel_tool_calls = member(object, "parallelToolCalls", "true or false", Object::boolean)?;
+    options.max_tokens = count(object, "maxTokens")?;
+    options.temperature = member(object, "temperature", "a number", Object::read)?;
+    options.top_p = member(object, "topP", "a number", Object::read)?;
+    options.stop = member(object, "stop", "a list of texts", Object::read)?.unwrap_or_default();
+    options.seed = count(object, "seed")?;
     options.reasoning = match object.string("reasoning").as_deref() {
         Some("off") => Some(Reasoning::Off),
         Some("minimal") => Some(Reasoning::Effort(Effort::Minimal)),
         Some("low") => Some(Reasoning::Effort(Effort::Low)),
         Some("medium") => Some(Reasoning::Effort(Effort::Medium)),
         Some("high") => Some(Reasoning::Effort(Effort::High)),
-        _ => object.integer("reasoning").map(Reasoning::Budget),
+        Some("xhigh") => Some(Reasoning::Effort(Effort::ExtraHigh)),
+        Some("max") => Some(Reasoning::Effort(Effort::Max)),
+        _ => member(object, "reasoning", "a word for effort or a number of tokens", Object::integer)?
+            .map(Reasoning::Budget),
     };
+    options.user = text(object, "user")?;
+    options.metadata = match object.object("metadata") {
+        Some(metadata) => {
+            let label = |(name, _): (&str, _)| Ok((name.to_owned(), text(&metadata, name)?.unwrap_or_default()));
+            metadata.iter().map(label).collect::<Result<_, Error>>()?
+        }
+        None => absent(object, "metadata", "an object of texts")?.unwrap_or_default(),
+    };
+    options.service_tier = text(object, "serviceTier")?;
+    options.store = member(object, "store", "true or false", Object::boolean)?;
+    options.cache = match object.string("cache").as_deref() {
+        Some("short") => Some(CacheRetention::Short),
+        Some("long") => Some(CacheRetention::Long),
+        _ => absent(object, "cache", "\"short\" or \"long\"")?,
+    };
+    options.cache_key = text(object, "cacheKey")?;
+    options.cached_content = text(object, "cachedContent")?;
+    let tools: Option<Vec<RawJson>> = member(object, "providerTools", "a list of objects", Object::read)?;
+    options.provider_tools = tools.unwrap_or_default().into();
     options.extra_body = object.raw("extraBody");
-    options
+    Ok(options)
+}
+
+fn text(object: &Object<'_>, name: &str) -> Result<Option<String>, Error> {
+    member(object, name, "a text", Object::string)
+}
+
+fn count(object: &Object<'_>, name: &str) -> Result<Option<u64>, Error> {
+    member(object, name, "a whole number from 0 up", Object::integer)
+}
+
+/// A member as it is wanted. One that is there and something else is an error, where reading it tolerantly would lose it.
+fn member<'text, T>(
+    object: &Object<'text>,
+    name: &str,
+    wanted: &str,
+    read: impl Fn(&Object<'text>, &str) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    read(object, name).map_or_else(|| absent(object, name, wanted), |value| Ok(Some(value)))
+}
+
+/// Nothing, unless the member is there.
+fn absent<T>(object: &Object<'_>, name: &str, wanted: &str) -> Result<Option<T>, Error> {
+    match object.get(name).map(|value| value.get()) {
+        None | Some("null") => Ok(None),
+        Some(given) => {
+            let given: String = given.chars().take(40).collect();
+            Err(invalid(format!("{name} must be {wanted}, and is {given}")))
+        }
+    }
 }
 
 fn read_policy(object: &Object<'_>) -> Policy {

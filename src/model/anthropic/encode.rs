@@ -2,32 +2,43 @@
 
 use serde_json::{Value, json};
 
-use super::super::body::{self, RequestBody, tool_list};
+use super::super::body::{self, RequestBody, invalid};
 use super::super::claude;
+use super::super::draft::{Draft, refuse_cached_content};
 use super::super::encoded::EncodedCache;
-use super::super::message::{Content, File, FileData};
+use super::super::files::{picture_type, plain_text};
+use super::super::message::{File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
 use super::super::output::OutputStyle;
-use super::super::request::{Effort, ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
-use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
-use crate::error::{Error, ErrorKind};
+use super::super::request::{CacheRetention, ModelRequest, RequestOptions, ToolChoice};
+use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
+use crate::error::Error;
 use crate::json::schema::Dialect;
 use crate::json::{Object, RawJson};
 
+const RULES: Rules = Rules { ids: IdRule::Word, ends_with_user: true, ..Rules::DEFAULT };
+
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
-    let model = request.model.reference();
-    let reader = Reader { model: &model, ids: IdRule::Word };
-    let mut cache = cache.open(&model);
-    let options = &request.options;
+    let mut draft = Draft::new(request, RULES, cache)?;
+    draft.check_files(file_block)?;
+    let options = draft.options;
+    refuse_cached_content(options)?;
+    let (thinking, budget) = claude::thinking(draft.id, options)?;
+    let cache_control = options.cache.map(cache_control);
     let mut body = RequestBody::default();
-    body.set("model", request.model.id.as_ref())?;
-    body.set("max_tokens", &max_tokens(&request.model.id, options))?;
-    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        body.set("system", &[json!({"type": "text", "text": instructions})])?;
+    body.set("model", draft.id)?;
+    body.set("max_tokens", &options.max_tokens.unwrap_or_else(|| max_tokens(draft.id).max(budget.saturating_mul(2))))?;
+    if let Some(instructions) = draft.instructions() {
+        let mut block = json!({"type": "text", "text": instructions});
+        if let (Some(marker), Some(members)) = (&cache_control, block.as_object_mut()) {
+            members.insert("cache_control".to_owned(), marker.clone());
+        }
+        body.set("system", &[block])?;
     }
-    body.set_list("messages", cache.turns(&request.messages, &reader, encode_turn)?);
-    if !request.tools.is_empty() {
-        body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
+    body.set_list("messages", draft.turns(encode_turn)?);
+    let tools = draft.tools(|members, schema| format!("{{{members}\"input_schema\":{schema}}}"))?;
+    if !tools.is_empty() {
+        body.set_list("tools", tools.elements());
         if let Some(choice) = tool_choice(options) {
             body.set("tool_choice", &choice)?;
         }
@@ -37,34 +48,31 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     if !options.stop.is_empty() {
         body.set("stop_sequences", &options.stop)?;
     }
-    let effort = set_reasoning(&mut body, &request.model.id, options.reasoning)?;
-    set_output_config(&mut body, effort, options)?;
+    body.set_all(&thinking)?;
+    if let Some(schema) = lowered_output(options) {
+        let format = format!("{{\"format\":{{\"type\":\"json_schema\",\"schema\":{}}}}}", schema.as_str());
+        body.add("output_config", format);
+    }
+    if let Some(user) = &options.user {
+        body.set("metadata", &json!({"user_id": user}))?;
+    }
+    body.set_optional("service_tier", options.service_tier.as_ref())?;
+    // The service puts this one on the last block that can have it, and moves it as the conversation grows.
+    body.set_optional("cache_control", cache_control.as_ref())?;
     body.set("stream", &true)?;
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
 }
 
 /// The protocol demands a limit. Without the caller's, it is the largest that every model of the generation takes.
-fn max_tokens(model: &str, options: &RequestOptions) -> u64 {
-    let budget = match options.reasoning {
-        Some(reasoning) if !is_adaptive(model) => reasoning.tokens(),
-        _ => 0,
-    };
-    options.max_tokens.unwrap_or_else(|| {
-        let text = match model {
-            model if model.starts_with("claude-3-5") => 8192,
-            model if model.starts_with("claude-3-7") => 32_000,
-            model if model.starts_with("claude-3") => 4096,
-            model if model.starts_with("claude") => 32_000,
-            _ => 8192,
-        };
-        text.max(budget.saturating_mul(2))
-    })
-}
-
-/// Models from 4.6 on choose themselves how much to reason and take an effort; older ones take a number of tokens.
-fn is_adaptive(model: &str) -> bool {
-    claude::version(model).is_some_and(|version| version >= (4, 6))
+fn max_tokens(model: &str) -> u64 {
+    match model {
+        model if model.starts_with("claude-3-5") => 8192,
+        model if model.starts_with("claude-3-7") => 32_000,
+        model if model.starts_with("claude-3") => 4096,
+        model if model.starts_with("claude") => 32_000,
+        _ => 8192,
+    }
 }
 
 /// Models that cannot be held to a schema get a tool for the answer, and so do schemas that the service has no words for.
@@ -81,41 +89,11 @@ fn lowered_output(options: &RequestOptions) -> Option<RawJson> {
     Dialect::Anthropic.lower(&options.output.as_ref()?.schema)
 }
 
-fn set_output_config(body: &mut RequestBody, effort: Option<&str>, options: &RequestOptions) -> Result<(), Error> {
-    let mut config = Vec::new();
-    if let Some(effort) = effort {
-        config.push(format!("\"effort\":\"{effort}\""));
+fn cache_control(retention: CacheRetention) -> Value {
+    match retention {
+        CacheRetention::Short => json!({"type": "ephemeral"}),
+        CacheRetention::Long => json!({"type": "ephemeral", "ttl": "1h"}),
     }
-    if let Some(schema) = lowered_output(options) {
-        config.push(format!("\"format\":{{\"type\":\"json_schema\",\"schema\":{}}}", schema.as_str()));
-    }
-    if !config.is_empty() {
-        body.set_shared("output_config", format!("{{{}}}", config.join(",")).into());
-    }
-    Ok(())
-}
-
-/// Asks for reasoning; the effort, where it is asked for by a word.
-fn set_reasoning(
-    body: &mut RequestBody,
-    model: &str,
-    reasoning: Option<Reasoning>,
-) -> Result<Option<&'static str>, Error> {
-    match reasoning {
-        None => {}
-        Some(Reasoning::Off) => body.set("thinking", &json!({"type": "disabled"}))?,
-        Some(Reasoning::Effort(effort)) if is_adaptive(model) => {
-            let word = match effort {
-                Effort::Minimal | Effort::Low => "low",
-                Effort::Medium => "medium",
-                Effort::High => "high",
-            };
-            body.set("thinking", &json!({"type": "adaptive"}))?;
-            return Ok(Some(word));
-        }
-        Some(reasoning) => body.set("thinking", &json!({"type": "enabled", "budget_tokens": reasoning.tokens()}))?,
-    }
-    Ok(None)
 }
 
 fn tool_choice(options: &RequestOptions) -> Option<Value> {
@@ -133,21 +111,18 @@ fn tool_choice(options: &RequestOptions) -> Option<Value> {
     Some(choice)
 }
 
-fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    tool_list(tools, |members, schema| format!("{{{members}\"input_schema\":{schema}}}"))
-}
-
 /// One or two messages: what the model said, and the results of its calls in one message of the user, as the protocol
 /// demands.
 fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
     match turn {
-        Turn::User(content) => {
-            let blocks = content.iter().map(|content| content_block(content));
-            Ok(message("user", &blocks.collect::<Result<Vec<_>, _>>()?))
-        }
-        Turn::Assistant { parts, results } => {
+        Turn::User(content) => Ok(message("user", &content.iter().map(content_block).collect::<Result<Vec<_>, _>>()?)),
+        Turn::Assistant { parts, results, is_paused } => {
+            let mut sent: Vec<_> = parts.iter().filter(|part| *is_paused || !is_unanswered(part, parts)).collect();
+            while matches!(sent.last(), Some(TurnPart::Reasoning { .. })) {
+                sent.pop();
+            }
             let mut blocks = Vec::new();
-            for part in parts {
+            for part in sent {
                 blocks.extend(part_block(part)?);
             }
             let results = results.iter().map(result_block).collect::<Result<Vec<_>, _>>()?;
@@ -158,15 +133,29 @@ fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
     }
 }
 
+/// A use of one of the provider's tools whose result is not in the turn is refused, unless the turn goes on.
+fn is_unanswered(part: &TurnPart<'_>, parts: &[TurnPart<'_>]) -> bool {
+    let TurnPart::Provider(block) = part else { return false };
+    let is_use = member("type", Some(block)).is_some_and(|kind| kind.ends_with("_tool_use\""));
+    let id = member("id", Some(block));
+    let answers = |other: &TurnPart<'_>| match other {
+        TurnPart::Provider(other) => member("tool_use_id", Some(other)) == id,
+        _ => false,
+    };
+    is_use && id.is_some() && !parts.iter().any(answers)
+}
+
+/// The JSON text of a member of the wire's own data.
+fn member(name: &str, replay: Option<&RawJson>) -> Option<String> {
+    let object = Object::parse(replay?.as_str()).ok()?;
+    object.get(name).map(|value| value.get().to_owned())
+}
+
 fn message(role: &str, blocks: &[String]) -> String {
     format!("{{\"role\":\"{role}\",\"content\":[{}]}}", blocks.join(","))
 }
 
 fn part_block(part: &TurnPart<'_>) -> Result<Option<String>, Error> {
-    let member = |name: &str, replay: Option<&crate::json::RawJson>| {
-        let object = Object::parse(replay?.as_str()).ok()?;
-        object.get(name).map(|value| value.get().to_owned())
-    };
     Ok(match part {
         TurnPart::Text { text, replay } => {
             let citations = member("citations", *replay).map(|json| format!(",\"citations\":{json}"));
@@ -198,46 +187,50 @@ fn part_block(part: &TurnPart<'_>) -> Result<Option<String>, Error> {
 
 fn result_block(result: &TurnResult<'_>) -> Result<String, Error> {
     let id = body::json(&result.id)?;
-    let Some(found) = result.result else {
-        let text = body::json(MISSING_RESULT)?;
-        return Ok(format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}"));
-    };
-    let is_blank = |content: &&Content| matches!(content, Content::Text(text) if text.trim().is_empty());
-    let blocks = found.content.iter().filter(|content| !is_blank(content)).map(content_block);
-    let blocks = blocks.collect::<Result<Vec<_>, _>>()?;
+    let blocks = result.content.iter().map(content_block).collect::<Result<Vec<_>, _>>()?;
     let content = if blocks.is_empty() { String::new() } else { format!(",\"content\":[{}]", blocks.join(",")) };
-    let error = if found.is_error { ",\"is_error\":true" } else { "" };
+    let error = if result.is_error { ",\"is_error\":true" } else { "" };
     Ok(format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id}{content}{error}}}"))
 }
 
-fn content_block(content: &Content) -> Result<String, Error> {
-    match content {
-        Content::Text(text) => body::json(&json!({"type": "text", "text": text})),
-        Content::File(file) => file_block(file),
-    }
+fn content_block(content: &TurnContent<'_>) -> Result<String, Error> {
+    let block = match content {
+        TurnContent::Text(text) => json!({"type": "text", "text": text}),
+        TurnContent::File(file) => file_block(file).unwrap_or_else(|_| json!({"type": "text", "text": left_out(file)})),
+    };
+    body::json(&block)
 }
 
-fn file_block(file: &File) -> Result<String, Error> {
-    let media_type = file.media_type.as_str();
-    let kind = match media_type {
-        "application/pdf" => "document",
-        image if image.starts_with("image/") => "image",
-        _ => {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "the Anthropic protocol takes images and PDF documents, but no {media_type}; send its text instead"
-                ),
-            ));
-        }
+/// # Errors
+///
+/// `invalid-input` for a file that the protocol has no block for.
+fn file_block(file: &File) -> Result<Value, Error> {
+    let refused = || {
+        let media_type = &file.media_type;
+        invalid(format!(
+            "the Anthropic protocol takes JPEG, PNG, GIF and WebP images, PDF and text, but no {media_type} like this one"
+        ))
     };
-    let source = match &file.data {
-        FileData::Base64(data) => json!({"type": "base64", "media_type": media_type, "data": data.as_ref()}),
-        FileData::Url(url) => json!({"type": "url", "url": url}),
+    let (kind, source) = match (file.media_type.as_str(), &file.data) {
+        ("application/pdf", FileData::Base64(data)) => {
+            ("document", json!({"type": "base64", "media_type": "application/pdf", "data": data.as_ref()}))
+        }
+        ("application/pdf", FileData::Url(url)) => ("document", json!({"type": "url", "url": url})),
+        (media_type, FileData::Base64(data)) if media_type.starts_with("image/") => {
+            let media_type = picture_type(media_type).ok_or_else(refused)?;
+            ("image", json!({"type": "base64", "media_type": media_type, "data": data.as_ref()}))
+        }
+        (media_type, FileData::Url(url)) if media_type.starts_with("image/") => {
+            ("image", json!({"type": "url", "url": url}))
+        }
+        _ => {
+            let text = plain_text(file).ok_or_else(refused)?;
+            ("document", json!({"type": "text", "media_type": "text/plain", "data": text}))
+        }
     };
     let mut block = json!({"type": kind, "source": source});
     if let (Some(name), "document", Some(members)) = (&file.name, kind, block.as_object_mut()) {
         members.insert("title".to_owned(), name.as_str().into());
     }
-    body::json(&block)
+    Ok(block)
 }

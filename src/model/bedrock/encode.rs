@@ -4,84 +4,111 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::super::body::{self, RequestBody, tool_list};
+use super::super::body::{RequestBody, invalid, joined, separated};
 use super::super::claude;
+use super::super::draft::{Draft, Tools, refuse_cached_content, refuse_single_calls};
 use super::super::encoded::EncodedCache;
-use super::super::message::{Content, File, FileData};
-use super::super::names::{IdRule, wire_tool_name};
+use super::super::files::picture_type;
+use super::super::message::{File, FileData};
+use super::super::names::{IdRule, fingerprint, wire_tool_name};
 use super::super::output::OutputStyle;
-use super::super::request::{ModelRequest, Reasoning, RequestOptions, ToolChoice, ToolSpec};
-use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
-use crate::error::{Error, ErrorKind};
+use super::super::request::{CacheRetention, ModelRequest, Reasoning, RequestOptions, ToolChoice};
+use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
+use crate::error::Error;
 use crate::json::schema::Dialect;
 use crate::json::{Object, RawJson};
 
+const RULES: Rules = Rules { ids: IdRule::Word, begins_with_user: true, ends_with_user: true, ..Rules::DEFAULT };
+
+/// Those who speak.
+const MODEL: char = 'm';
+const USER: char = 'u';
+
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
-    let model = request.model.reference();
-    let reader = Reader { model: &model, ids: IdRule::Word };
-    let mut cache = cache.open(&model);
-    let options = &request.options;
+    let mut draft = Draft::new(request, RULES, cache)?;
+    draft.check_files(file_block)?;
+    let options = draft.options;
+    refuse_cached_content(options)?;
+    refuse_single_calls(options)?;
+    let marker = options.cache.map(cache_point);
     let mut body = RequestBody::default();
-    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        body.set("system", &[json!({"text": instructions})])?;
+    if let Some(instructions) = draft.instructions() {
+        let text = json!({"text": instructions});
+        body.set("system", &std::iter::once(&text).chain(&marker).collect::<Vec<_>>())?;
     }
-    body.set_list("messages", alternating(&cache.turns(&request.messages, &reader, encode_turn)?));
-    let config = inference_config(options);
+    let mut turns = draft.turns(encode_turn)?;
+    if let Some(marker) = &marker {
+        turns.push(separated(&[(USER, vec![marker.clone()])])?.into());
+    }
+    let write = |speaker, content: &str| {
+        let role = if speaker == MODEL { "assistant" } else { "user" };
+        format!("{{\"role\":\"{role}\",\"content\":[{content}]}}")
+    };
+    body.set_list("messages", joined(&turns, write));
+    let (fields, budget) = additional_fields(draft.id, options)?;
+    let config = inference_config(options, budget);
     if !config.is_empty() {
         body.set("inferenceConfig", &config)?;
     }
-    if !request.tools.is_empty() {
-        let tools = cache.tools(&request.tools, || tools(&request.tools))?;
-        let choice = match &options.tool_choice {
-            Some(choice) => format!(",\"toolChoice\":{}", tool_choice(choice)?),
-            None => String::new(),
-        };
-        body.set_shared("toolConfig", format!("{{\"tools\":{tools}{choice}}}").into());
+    set_tools(&mut body, &mut draft, marker.as_ref())?;
+    if !fields.is_empty() {
+        body.set("additionalModelRequestFields", &fields)?;
     }
-    if let Some(output) = &options.output
-        && let Some(schema) = Dialect::Anthropic.lower(&output.schema)
-    {
-        let mut definition = json!({"name": wire_tool_name(&output.name), "schema": schema.as_str()});
-        if let (Some(description), Some(members)) = (&output.description, definition.as_object_mut()) {
-            members.insert("description".to_owned(), description.as_str().into());
-        }
-        let format = json!({"type": "json_schema", "structure": {"jsonSchema": definition}});
-        body.set("outputConfig", &json!({"textFormat": format}))?;
+    set_output(&mut body, options)?;
+    if !options.metadata.is_empty() {
+        body.set_map("requestMetadata", &options.metadata)?;
     }
-    if let Some(budget) = thinking(&request.model.id, options.reasoning) {
-        body.set("additionalModelRequestFields", &json!({"thinking": {"type": "enabled", "budget_tokens": budget}}))?;
+    if let Some(tier) = &options.service_tier {
+        body.set("serviceTier", &json!({"type": tier}))?;
     }
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
 }
 
-/// Separates the content of one message from that of the next in an encoded group. JSON text holds no such character.
-const SEPARATOR: char = '\u{1e}';
-
-/// The roles must alternate, so neighbours of one role become one message. Each group is a list of role letter and
-/// content.
-fn alternating(groups: &[Arc<str>]) -> Vec<Arc<str>> {
-    let mut messages: Vec<(&str, Vec<&str>)> = Vec::new();
-    for piece in groups.iter().flat_map(|group| group.split(SEPARATOR)).filter(|piece| !piece.is_empty()) {
-        let (role, content) = if let Some(content) = piece.strip_prefix('a') {
-            ("assistant", content)
-        } else {
-            ("user", piece.strip_prefix('u').unwrap_or(piece))
-        };
-        match messages.last_mut() {
-            Some((last, contents)) if *last == role => contents.push(content),
-            _ => messages.push((role, vec![content])),
-        }
+fn cache_point(retention: CacheRetention) -> Value {
+    match retention {
+        CacheRetention::Short => json!({"cachePoint": {"type": "default"}}),
+        CacheRetention::Long => json!({"cachePoint": {"type": "default", "ttl": "1h"}}),
     }
-    let written = messages
-        .into_iter()
-        .map(|(role, contents)| format!("{{\"role\":\"{role}\",\"content\":[{}]}}", contents.join(",")).into());
-    written.collect()
 }
 
-fn inference_config(options: &RequestOptions) -> Map<String, Value> {
+/// The tools, with the marker of the cache behind them where no system prompt follows that has it. A history with calls is
+/// refused without any tool, so those that it calls are named.
+fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, marker: Option<&Value>) -> Result<(), Error> {
+    let mut tools = draft.tools(tool)?;
+    if tools.is_empty() {
+        let called = draft.called_tools();
+        let schema = r#"{"type":"object","properties":{}}"#;
+        let list = called
+            .iter()
+            .map(|name| tool(&format!("\"name\":\"{name}\",\"description\":\"No longer there.\","), schema));
+        tools = Tools { functions: list.collect::<Vec<_>>().join(",").into(), own: Vec::new() };
+    }
+    if tools.is_empty() {
+        return Ok(());
+    }
+    if let Some(marker) = marker.filter(|_| draft.instructions().is_none() && draft.id.contains("anthropic.")) {
+        tools.own.push(marker.to_string().into());
+    }
+    let choice = match &draft.options.tool_choice {
+        Some(choice) => format!(",\"toolChoice\":{}", tool_choice(choice)?),
+        None => String::new(),
+    };
+    let elements: Vec<Arc<str>> = tools.elements();
+    let elements: Vec<_> = elements.iter().filter(|element| !element.is_empty()).map(AsRef::as_ref).collect();
+    body.set_shared("toolConfig", format!("{{\"tools\":[{}]{choice}}}", elements.join(",")).into());
+    Ok(())
+}
+
+fn tool(members: &str, schema: &str) -> String {
+    format!("{{\"toolSpec\":{{{members}\"inputSchema\":{{\"json\":{schema}}}}}}}")
+}
+
+fn inference_config(options: &RequestOptions, budget: u64) -> Map<String, Value> {
+    // The default limit is smaller than most budgets.
+    let default_limit = (budget > 0).then(|| budget.saturating_mul(2));
     let members = [
-        ("maxTokens", options.max_tokens.map(Value::from)),
+        ("maxTokens", options.max_tokens.or(default_limit).map(Value::from)),
         ("temperature", options.temperature.map(Value::from)),
         ("topP", options.top_p.map(Value::from)),
         ("stopSequences", (!options.stop.is_empty()).then(|| json!(options.stop))),
@@ -93,6 +120,17 @@ fn inference_config(options: &RequestOptions) -> Map<String, Value> {
         }
     }
     config
+}
+
+fn set_output(body: &mut RequestBody, options: &RequestOptions) -> Result<(), Error> {
+    let Some(output) = &options.output else { return Ok(()) };
+    let Some(schema) = Dialect::Anthropic.lower(&output.schema) else { return Ok(()) };
+    let mut definition = json!({"name": wire_tool_name(&output.name), "schema": schema.as_str()});
+    if let (Some(description), Some(members)) = (&output.description, definition.as_object_mut()) {
+        members.insert("description".to_owned(), description.as_str().into());
+    }
+    let format = json!({"type": "json_schema", "structure": {"jsonSchema": definition}});
+    body.set("outputConfig", &json!({"textFormat": format}))
 }
 
 /// Models that cannot be held to a schema get a tool for the answer; some of them cannot be made to call it (API reference,
@@ -108,9 +146,31 @@ pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
     }
 }
 
-/// Only the models of Anthropic have a way to ask for reasoning here.
-fn thinking(model: &str, reasoning: Option<Reasoning>) -> Option<u64> {
-    reasoning.map(Reasoning::tokens).filter(|tokens| *tokens > 0 && model.contains("anthropic."))
+/// What asks for reasoning, in each vendor's own words, and how many tokens are set aside for it.
+fn additional_fields(model: &str, options: &RequestOptions) -> Result<(Map<String, Value>, u64), Error> {
+    let Some(reasoning) = options.reasoning else { return Ok((Map::new(), 0)) };
+    if model.contains("anthropic.") {
+        return claude::thinking(model, options);
+    }
+    let is_off = reasoning == Reasoning::Off;
+    let (name, value) = match reasoning.plain_word() {
+        _ if model.contains("amazon.nova-2") && is_off => ("reasoningConfig", json!({"type": "disabled"})),
+        word if model.contains("amazon.nova-2") => {
+            let effort = if word == "minimal" { "low" } else { word };
+            ("reasoningConfig", json!({"type": "enabled", "maxReasoningEffort": effort}))
+        }
+        word if model.contains("openai.gpt-oss") => {
+            let effort = if matches!(word, "none" | "minimal") { "low" } else { word };
+            ("reasoning_effort", json!(effort))
+        }
+        _ if is_off => return Ok((Map::new(), 0)),
+        _ => {
+            let told = "Bedrock has no common way to ask for reasoning, and this model's is not known; leave it out, or \
+                        write additionalModelRequestFields into the extra body";
+            return Err(invalid(told));
+        }
+    };
+    Ok((Map::from_iter([(name.to_owned(), value)]), 0))
 }
 
 fn tool_choice(choice: &ToolChoice) -> Result<Value, Error> {
@@ -119,42 +179,30 @@ fn tool_choice(choice: &ToolChoice) -> Result<Value, Error> {
         ToolChoice::Required => json!({"any": {}}),
         ToolChoice::Tool(name) => json!({"tool": {"name": wire_tool_name(name)}}),
         ToolChoice::None => {
-            let told = "Bedrock cannot be told to call no tool; offer no tools instead";
-            return Err(Error::new(ErrorKind::InvalidInput, told));
+            return Err(invalid("Bedrock cannot be told to call no tool; offer no tools instead"));
         }
     })
 }
 
-fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    tool_list(tools, |members, schema| format!("{{\"toolSpec\":{{{members}\"inputSchema\":{{\"json\":{schema}}}}}}}"))
-}
-
 fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
-    let messages = match turn {
+    match turn {
         Turn::User(content) => {
-            vec![('u', content.iter().map(|content| content_block(content)).collect::<Result<Vec<_>, _>>()?)]
-        }
-        Turn::Assistant { parts, results } => {
-            let mut spoken = Vec::new();
-            for part in parts {
-                spoken.extend(part_block(part)?);
+            let mut blocks: Vec<_> = content.iter().map(content_block).collect();
+            // A document is refused without a text beside it.
+            if blocks.iter().all(|block| block.get("text").is_none()) {
+                blocks.push(json!({"text": "See above."}));
             }
-            vec![('a', spoken), ('u', results.iter().map(result_block).collect::<Result<Vec<_>, _>>()?)]
+            separated(&[(USER, blocks)])
         }
-    };
-    let mut encoded = String::new();
-    for (role, blocks) in messages.iter().filter(|(_, blocks)| !blocks.is_empty()) {
-        if !encoded.is_empty() {
-            encoded.push(SEPARATOR);
+        Turn::Assistant { parts, results, .. } => {
+            let spoken = parts.iter().filter_map(part_block).collect();
+            separated(&[(MODEL, spoken), (USER, results.iter().map(result_block).collect())])
         }
-        encoded.push(*role);
-        encoded.push_str(&blocks.iter().map(body::json).collect::<Result<Vec<_>, _>>()?.join(","));
     }
-    Ok(encoded)
 }
 
-fn part_block(part: &TurnPart<'_>) -> Result<Option<Value>, Error> {
-    Ok(match part {
+fn part_block(part: &TurnPart<'_>) -> Option<Value> {
+    match part {
         TurnPart::Text { text, .. } => Some(json!({"text": text})),
         TurnPart::Reasoning { text, replay } => match (member(*replay, "signature"), member(*replay, "redacted")) {
             (Some(signature), _) => {
@@ -169,67 +217,84 @@ fn part_block(part: &TurnPart<'_>) -> Result<Option<Value>, Error> {
             Some(json!({"toolUse": {"toolUseId": call.id, "name": call.name, "input": input}}))
         }
         TurnPart::Provider(replay) => replay.read().ok(),
-    })
+    }
 }
 
 fn member(replay: Option<&RawJson>, name: &str) -> Option<String> {
     Object::parse(replay?.as_str()).ok()?.string(name)
 }
 
-fn result_block(result: &TurnResult<'_>) -> Result<Value, Error> {
-    let (content, is_error) = match result.result {
-        None => (vec![json!({"text": MISSING_RESULT})], true),
-        Some(found) => {
-            let is_blank = |content: &&Content| matches!(content, Content::Text(text) if text.trim().is_empty());
-            let blocks = found.content.iter().filter(|content| !is_blank(content)).map(content_block);
-            (blocks.collect::<Result<Vec<_>, _>>()?, found.is_error)
-        }
-    };
-    // An empty list is refused.
-    let content = if content.is_empty() { vec![json!({"text": "(no output)"})] } else { content };
-    let status = if is_error { "error" } else { "success" };
-    Ok(json!({"toolResult": {"toolUseId": result.id, "content": content, "status": status}}))
+fn result_block(result: &TurnResult<'_>) -> Value {
+    let mut content: Vec<_> = result.content.iter().map(content_block).collect();
+    if content.is_empty() {
+        // An empty list is refused.
+        content.push(json!({"text": "(no output)"}));
+    }
+    let status = if result.is_error { "error" } else { "success" };
+    json!({"toolResult": {"toolUseId": result.id, "content": content, "status": status}})
 }
 
-fn content_block(content: &Content) -> Result<Value, Error> {
-    let file = match content {
-        Content::Text(text) => return Ok(json!({"text": text})),
-        Content::File(file) => file,
-    };
-    let media_type = file.media_type.as_str();
-    let FileData::Base64(data) = &file.data else {
-        let told = format!("Bedrock takes no address of a {media_type}; send its bytes instead");
-        return Err(Error::new(ErrorKind::InvalidInput, told));
-    };
-    let source = json!({"bytes": data.as_ref()});
-    match media_type.split_once('/') {
-        Some(("image", format)) => Ok(json!({"image": {"format": format, "source": source}})),
-        _ => Ok(json!({"document": {"format": document_format(file)?, "name": document_name(file), "source": source}})),
+fn content_block(content: &TurnContent<'_>) -> Value {
+    match content {
+        TurnContent::Text(text) => json!({"text": text}),
+        TurnContent::File(file) => file_block(file).unwrap_or_else(|_| json!({"text": left_out(file)})),
     }
 }
 
-fn document_format(file: &File) -> Result<&'static str, Error> {
-    Ok(match file.media_type.as_str() {
+/// # Errors
+///
+/// `invalid-input` for a file that the service has no block for.
+fn file_block(file: &File) -> Result<Value, Error> {
+    let media_type = file.media_type.as_str();
+    let source = match &file.data {
+        FileData::Base64(data) => json!({"bytes": data.as_ref()}),
+        FileData::Url(url) if url.starts_with("s3://") => json!({"s3Location": {"uri": url}}),
+        FileData::Url(_) => {
+            let told = format!("Bedrock takes no address of a {media_type} but one in S3; send its bytes instead");
+            return Err(invalid(told));
+        }
+    };
+    let subtype = |name: &str| media_type.strip_prefix(name);
+    if let Some(format) = picture_type(media_type).and_then(|known| known.strip_prefix("image/")) {
+        return Ok(json!({"image": {"format": format, "source": source}}));
+    }
+    if let Some(format @ ("mp4" | "webm" | "mov" | "mkv" | "mpeg")) = subtype("video/") {
+        return Ok(json!({"video": {"format": format, "source": source}}));
+    }
+    let format = document_format(media_type).ok_or_else(|| {
+        invalid(format!(
+            "Bedrock takes images, video, PDF, Word, Excel, text, Markdown, HTML and CSV, but no {media_type}; send its \
+             text instead"
+        ))
+    })?;
+    Ok(json!({"document": {"format": format, "name": document_name(file), "source": source}}))
+}
+
+fn document_format(media_type: &str) -> Option<&'static str> {
+    Some(match media_type {
         "application/pdf" => "pdf",
         "text/plain" => "txt",
         "text/markdown" => "md",
         "text/html" => "html",
         "text/csv" => "csv",
-        other => {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "Bedrock takes images, PDF, text, Markdown, HTML and CSV, but no {other}; send its text instead"
-                ),
-            ));
-        }
+        "application/msword" => "doc",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "docx",
+        "application/vnd.ms-excel" => "xls",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => "xlsx",
+        _ => return None,
     })
 }
 
-/// Letters, digits, spaces, hyphens and brackets are what a document's name may hold.
+/// Letters, digits, hyphens, brackets and single spaces are what a document's name may hold, and no two may be the same.
 fn document_name(file: &File) -> String {
+    const KEPT: usize = 100;
     let allowed = |character: char| {
-        if character.is_ascii_alphanumeric() || " -()[]".contains(character) { character } else { '-' }
+        if character.is_ascii_alphanumeric() || "()[]".contains(character) { character } else { '-' }
     };
-    file.name.as_deref().unwrap_or("document").chars().map(allowed).collect()
+    let name: String = file.name.as_deref().unwrap_or("document").chars().take(KEPT).map(allowed).collect();
+    let data = match &file.data {
+        FileData::Base64(data) => data.as_ref(),
+        FileData::Url(url) => url,
+    };
+    format!("{name}-{}", fingerprint(data))
 }

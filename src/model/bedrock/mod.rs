@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
-use super::request::{Access, Model, ModelRequest};
+use super::request::{Access, FileKinds, Model, ModelRequest};
 use super::{Counting, Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
@@ -28,6 +28,7 @@ pub fn model(region: &str, id: impl Into<Arc<str>>) -> Model {
             base_url: Some(format!("https://bedrock-runtime.{region}.amazonaws.com").into()),
             headers: Arc::default(),
         },
+        files: FileKinds::default(),
         prices: None,
     }
 }

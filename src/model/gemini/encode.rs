@@ -2,52 +2,73 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::body::{self, RequestBody, tool_list};
+use super::super::body::{RequestBody, invalid, joined, separated};
+use super::super::draft::{Draft, refuse_single_calls};
 use super::super::encoded::EncodedCache;
-use super::super::message::{Content, File, FileData};
-use super::super::names::{IdRule, wire_tool_name};
+use super::super::message::{File, FileData};
+use super::super::names::wire_tool_name;
 use super::super::output::OutputStyle;
-use super::super::request::{ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice, ToolSpec};
-use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnCall, TurnPart, TurnResult};
+use super::super::request::{ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice};
+use super::super::transcript::{Rules, Turn, TurnCall, TurnContent, TurnPart, TurnResult};
 use crate::error::{Error, ErrorKind};
 use crate::json::schema::Dialect;
 use crate::json::{Object, RawJson};
 
-pub(in super::super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
-    let model = request.model.reference();
-    let reader = Reader { model: &model, ids: IdRule::Short };
-    let mut cache = cache.open(&model);
-    let options = &request.options;
-    let wants_signatures = !takes_budget(&request.model.id);
+/// Who serves the model. The two take the same conversation and differ in what surrounds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Platform {
+    Gemini,
+    #[cfg(feature = "vertex")]
+    Vertex,
+}
+
+const RULES: Rules = Rules { keeps_blank_text: true, begins_with_user: true, ends_with_user: true, ..Rules::DEFAULT };
+
+/// Those who speak: the model, the user, and the results of calls, which the user says in a message of their own, since it
+/// must hold exactly as many as there were calls.
+const MODEL: char = 'm';
+const USER: char = 'u';
+const RESULTS: char = 'r';
+
+pub(in super::super) fn body(
+    request: &ModelRequest,
+    platform: Platform,
+    cache: &mut EncodedCache,
+) -> Result<RequestBody, Error> {
+    let mut draft = Draft::new(request, RULES, cache)?;
+    let options = draft.options;
+    refuse_single_calls(options)?;
+    let generation = Generation::of(draft.id);
     let mut body = RequestBody::default();
-    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        body.set("systemInstruction", &json!({"parts": [{"text": instructions}]}))?;
+    match (&options.cached_content, draft.instructions()) {
+        (None, Some(instructions)) => body.set("systemInstruction", &json!({"parts": [{"text": instructions}]}))?,
+        (cached_content, _) => body.set_optional("cachedContent", cached_content.as_ref())?,
     }
-    body.set_list("contents", cache.turns(&request.messages, &reader, |turn| encode_turn(turn, wants_signatures))?);
-    if !request.tools.is_empty() {
-        body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
-        if let Some(choice) = &options.tool_choice {
-            body.set("toolConfig", &json!({"functionCallingConfig": tool_choice(choice)}))?;
-        }
+    let write = |speaker, parts: &str| {
+        let role = if speaker == MODEL { "model" } else { "user" };
+        format!("{{\"role\":\"{role}\",\"parts\":[{parts}]}}")
+    };
+    body.set_list("contents", joined(&draft.turns(|turn| encode_turn(turn, generation))?, write));
+    if options.cached_content.is_none() {
+        set_tools(&mut body, &mut draft, generation)?;
     }
-    let config = generation_config(&request.model.id, options);
-    let output = options.output.as_deref().map(output_members);
-    let config = json_members(&config)?.into_iter().chain(output).collect::<Vec<_>>().join(",");
+    let config = generation_config(draft.id, options, generation);
     if !config.is_empty() {
-        body.set_shared("generationConfig", format!("{{{config}}}").into());
+        body.set("generationConfig", &config)?;
     }
+    if let Some(output) = &options.output {
+        body.add("generationConfig", format_of(output));
+    }
+    set_platform(&mut body, request, platform)?;
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
 }
 
-/// Models of generation 2 take a number of tokens to reason with, later ones a level.
-fn takes_budget(model: &str) -> bool {
-    model.contains("gemini-2") || model.contains("gemini-1")
-}
-
-/// Older models take no tools beside a demand for JSON, so there the answer is a tool's input.
+/// Older models take no tools beside a demand for JSON, so there the answer is a tool's input. What was cached beforehand
+/// has no such tool.
 pub(in super::super) fn output_style(request: &ModelRequest) -> OutputStyle {
-    if !request.tools.is_empty() && takes_budget(&request.model.id) {
+    let has_tools = !request.tools.is_empty() && request.options.cached_content.is_none();
+    if has_tools && Generation::of(&request.model.id) == Generation::Second {
         return OutputStyle::Tool { is_demanded: true };
     }
     match &request.options.output {
@@ -57,20 +78,64 @@ pub(in super::super) fn output_style(request: &ModelRequest) -> OutputStyle {
 }
 
 /// As text, since the model writes the members in the order of the schema.
-fn output_members(output: &OutputSchema) -> String {
+fn format_of(output: &OutputSchema) -> String {
     let schema = Dialect::Gemini.lower(&output.schema);
     let schema = schema.map(|schema| format!(",\"responseJsonSchema\":{}", schema.as_str()));
-    format!("\"responseMimeType\":\"application/json\"{}", schema.unwrap_or_default())
+    format!("{{\"responseMimeType\":\"application/json\"{}}}", schema.unwrap_or_default())
 }
 
-/// The members of an object without its braces, or nothing for an empty one.
-fn json_members(config: &Map<String, Value>) -> Result<Option<String>, Error> {
-    let text = body::json(config)?;
-    let members = text.trim_start_matches('{').strip_suffix('}').unwrap_or_default();
-    Ok((!members.is_empty()).then(|| members.to_owned()))
+/// What only one of the two has.
+fn set_platform(body: &mut RequestBody, request: &ModelRequest, platform: Platform) -> Result<(), Error> {
+    let options = &request.options;
+    if platform == Platform::Gemini {
+        body.set_optional("serviceTier", options.service_tier.as_ref())?;
+        // Servers of others that speak the protocol need not know the member.
+        let default = request.model.address().is_none().then_some(false);
+        return body.set_optional("store", options.store.or(default).as_ref());
+    }
+    if options.service_tier.is_some() {
+        return Err(invalid("Vertex takes the service tier as the header x-vertex-ai-llm-shared-request-type"));
+    }
+    if options.metadata.is_empty() { Ok(()) } else { body.set_map("labels", &options.metadata) }
 }
 
-fn generation_config(model: &str, options: &RequestOptions) -> Map<String, Value> {
+/// What a model is like, by the first number in its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generation {
+    /// Takes a number of tokens to reason with, and only texts as results.
+    Second,
+    /// Takes a level, signs its calls, and reads files in results.
+    Third,
+}
+
+impl Generation {
+    fn of(model: &str) -> Self {
+        if model.contains("gemini-2") || model.contains("gemini-1") { Self::Second } else { Self::Third }
+    }
+}
+
+/// `parametersJsonSchema` takes JSON Schema as it is; `parameters` refuses the whole request at the first keyword it does
+/// not know.
+fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, generation: Generation) -> Result<(), Error> {
+    let mut tools = draft.tools(|members, schema| format!("{{{members}\"parametersJsonSchema\":{schema}}}"))?;
+    let mut config = Map::new();
+    if !tools.functions.is_empty() {
+        if let Some(choice) = &draft.options.tool_choice {
+            config.insert("functionCallingConfig".to_owned(), tool_choice(choice));
+        }
+        // Both kinds at once work only where the calls of the provider's tools come along with the others.
+        if !tools.own.is_empty() && generation == Generation::Third {
+            config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+        }
+        tools.functions = format!("{{\"functionDeclarations\":[{}]}}", tools.functions).into();
+    }
+    if !tools.is_empty() {
+        body.set_list("tools", tools.elements());
+    }
+    if config.is_empty() { Ok(()) } else { body.set("toolConfig", &config) }
+}
+
+fn generation_config(model: &str, options: &RequestOptions, generation: Generation) -> Map<String, Value> {
     let mut config = Map::new();
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -82,18 +147,29 @@ fn generation_config(model: &str, options: &RequestOptions) -> Map<String, Value
     set("topP", options.top_p.map(Value::from));
     set("seed", options.seed.map(Value::from));
     set("stopSequences", (!options.stop.is_empty()).then(|| json!(options.stop)));
-    set("thinkingConfig", options.reasoning.map(|reasoning| thinking(reasoning, takes_budget(model))));
+    set("thinkingConfig", options.reasoning.map(|reasoning| thinking(model, reasoning, generation)));
     config
 }
 
-fn thinking(reasoning: Reasoning, takes_budget: bool) -> Value {
+/// The most tokens that every model of the second generation reasons with.
+const MAX_BUDGET: u64 = 24_576;
+
+/// The fewest tokens that those reason with that cannot do without.
+const MIN_BUDGET: u64 = 128;
+
+fn thinking(model: &str, reasoning: Reasoning, generation: Generation) -> Value {
     let includes_thoughts = reasoning != Reasoning::Off;
-    if takes_budget {
-        return json!({"thinkingBudget": reasoning.tokens(), "includeThoughts": includes_thoughts});
+    if generation == Generation::Third {
+        // There is no level for none.
+        let level = if includes_thoughts { reasoning.plain_word() } else { "minimal" };
+        return json!({"thinkingLevel": level, "includeThoughts": includes_thoughts});
     }
-    // There is no level for none.
-    let level = if includes_thoughts { reasoning.word() } else { "minimal" };
-    json!({"thinkingLevel": level, "includeThoughts": includes_thoughts})
+    let budget = match reasoning {
+        Reasoning::Off if model.contains("pro") => MIN_BUDGET,
+        Reasoning::Effort(_) => reasoning.tokens().min(MAX_BUDGET),
+        _ => reasoning.tokens(),
+    };
+    json!({"thinkingBudget": budget, "includeThoughts": includes_thoughts})
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {
@@ -105,26 +181,17 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// `parametersJsonSchema` takes JSON Schema as it is; `parameters` refuses the whole request at the first keyword it does
-/// not know.
-fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    let declarations = tool_list(tools, |members, schema| format!("{{{members}\"parametersJsonSchema\":{schema}}}"))?;
-    Ok(format!("[{{\"functionDeclarations\":{declarations}}}]"))
-}
-
-fn encode_turn(turn: &Turn<'_>, wants_signatures: bool) -> Result<String, Error> {
+fn encode_turn(turn: &Turn<'_>, generation: Generation) -> Result<String, Error> {
+    let is_signed = generation == Generation::Third;
     match turn {
-        Turn::User(content) => {
-            let parts = content.iter().map(|content| content_part(content));
-            content_of("user", &parts.collect::<Result<Vec<_>, _>>()?)
-        }
-        Turn::Assistant { parts, results } => {
+        Turn::User(content) => separated(&[(USER, content.iter().map(content_part).collect())]),
+        Turn::Assistant { parts, results, .. } => {
             let mut spoken = Vec::new();
             let mut ids = Vec::new();
             for part in parts {
                 match part {
                     TurnPart::Call(call) => {
-                        spoken.push(call_part(call, wants_signatures && ids.is_empty())?);
+                        spoken.push(call_part(call, is_signed && ids.is_empty())?);
                         ids.push(replayed(call.replay, "id"));
                     }
                     TurnPart::Text { text, replay } => spoken.extend(signed(json!({"text": text}), *replay)),
@@ -136,18 +203,13 @@ fn encode_turn(turn: &Turn<'_>, wants_signatures: bool) -> Result<String, Error>
                     TurnPart::Provider(replay) => spoken.extend(replay.read::<Value>().ok()),
                 }
             }
-            let responses = results.iter().zip(ids).map(|(result, id)| response_part(result, id));
-            let responses: Vec<_> = responses.collect::<Result<_, _>>()?;
-            let files = files_of_results(results)?;
-            let messages = [("model", spoken), ("user", responses), ("user", files)];
-            let messages = messages.iter().filter(|(_, parts)| !parts.is_empty());
-            Ok(messages.map(|(role, parts)| content_of(role, parts)).collect::<Result<Vec<_>, _>>()?.join(","))
+            let mut files = Vec::new();
+            let responses =
+                results.iter().zip(ids).map(|(result, id)| response_part(result, id, generation, &mut files));
+            let responses = responses.collect();
+            separated(&[(MODEL, spoken), (RESULTS, responses), (USER, files)])
         }
     }
-}
-
-fn content_of(role: &str, parts: &[Value]) -> Result<String, Error> {
-    body::json(&json!({"role": role, "parts": parts}))
 }
 
 fn replayed(replay: Option<&RawJson>, member: &str) -> Option<Value> {
@@ -182,48 +244,44 @@ fn call_part(call: &TurnCall<'_>, must_be_signed: bool) -> Result<Value, Error> 
     Ok(part)
 }
 
-fn response_part(result: &TurnResult<'_>, id: Option<Value>) -> Result<Value, Error> {
-    let (text, is_error) = match result.result {
-        None => (MISSING_RESULT.to_owned(), true),
-        Some(found) => {
-            let texts = found.content.iter().map(|content| match content {
-                Content::Text(text) => text.as_str(),
-                Content::File(_) => "[a file, attached below]",
-            });
-            (texts.collect::<Vec<_>>().join("\n"), found.is_error)
-        }
-    };
-    let member = if is_error { "error" } else { "output" };
-    let mut response = json!({"name": result.name, "response": {member: text}});
-    if let (Some(id), Some(members)) = (id, response.as_object_mut()) {
-        members.insert("id".to_owned(), id);
+/// A result. Files that it cannot hold are added to those that follow in a message of their own.
+fn response_part(result: &TurnResult<'_>, id: Option<Value>, generation: Generation, files: &mut Vec<Value>) -> Value {
+    let (held, others): (Vec<_>, Vec<_>) =
+        result.files().partition(|file| generation == Generation::Third && is_held(file));
+    if !others.is_empty() {
+        files.push(json!({"text": format!("Files from the result of {}:", result.name)}));
+        files.extend(others.into_iter().map(content_part));
     }
-    Ok(json!({"functionResponse": response}))
-}
-
-/// A turn of responses must hold exactly as many as there were calls, so their files follow in a turn of their own.
-fn files_of_results(results: &[TurnResult<'_>]) -> Result<Vec<Value>, Error> {
-    let mut parts = Vec::new();
-    for result in results.iter().filter_map(|result| result.result) {
-        let files: Vec<_> = result.content.iter().filter(|content| matches!(content, Content::File(_))).collect();
-        if !files.is_empty() {
-            parts.push(json!({"text": format!("Files from the result of {}:", result.tool_name)}));
-            for file in files {
-                parts.push(content_part(file)?);
-            }
+    let member = if result.is_error { "error" } else { "output" };
+    let mut response = json!({"name": result.name, "response": {member: result.text()}});
+    if let Some(members) = response.as_object_mut() {
+        if !held.is_empty() {
+            members.insert("parts".to_owned(), held.into_iter().map(content_part).collect());
+        }
+        if let Some(id) = id {
+            members.insert("id".to_owned(), id);
         }
     }
-    Ok(parts)
+    json!({"functionResponse": response})
 }
 
-fn content_part(content: &Content) -> Result<Value, Error> {
-    Ok(match content {
-        Content::Text(text) => json!({"text": text}),
-        Content::File(File { media_type, data: FileData::Base64(data), .. }) => {
+/// Whether a result can hold this file (ai.google.dev, "Function calling", multimodal function responses).
+fn is_held(content: &TurnContent<'_>) -> bool {
+    const HELD: &[&str] = &["image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"];
+    match content {
+        TurnContent::File(File { media_type, data: FileData::Base64(_), .. }) => HELD.contains(&media_type.as_str()),
+        _ => false,
+    }
+}
+
+fn content_part(content: &TurnContent<'_>) -> Value {
+    match content {
+        TurnContent::Text(text) => json!({"text": text}),
+        TurnContent::File(File { media_type, data: FileData::Base64(data), .. }) => {
             json!({"inlineData": {"mimeType": media_type, "data": data.as_ref()}})
         }
-        Content::File(File { media_type, data: FileData::Url(url), .. }) => {
+        TurnContent::File(File { media_type, data: FileData::Url(url), .. }) => {
             json!({"fileData": {"mimeType": media_type, "fileUri": url}})
         }
-    })
+    }
 }

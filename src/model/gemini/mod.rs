@@ -7,12 +7,12 @@ mod partial;
 use std::sync::Arc;
 
 #[cfg(feature = "vertex")]
-pub(super) use encode::{body, output_style};
+pub(super) use encode::{Platform, body, output_style};
 
 use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
-use super::request::{Access, Model, ModelRequest};
+use super::request::{Access, FileKinds, Model, ModelRequest};
 use super::{Counting, Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
@@ -23,6 +23,7 @@ pub fn model(id: impl Into<Arc<str>>) -> Model {
         provider: "gemini".into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
+        files: FileKinds::default(),
         prices: None,
     }
 }
@@ -43,7 +44,7 @@ impl Wire for Gemini {
 
     fn encode(&self, request: &ModelRequest, cache: &mut EncodedCache) -> Result<HttpRequest, Error> {
         let request = &*output::prepared(request, encode::output_style(request));
-        let body = encode::body(request, cache)?;
+        let body = encode::body(request, encode::Platform::Gemini, cache)?;
         // Both forms of the address are in use: with the version and without.
         let version = match &request.model.access {
             Access::Http { base_url: Some(address), .. } if !has_version(address) => "/v1beta",

@@ -14,7 +14,7 @@ pub use profile::Profile;
 use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
-use super::request::{Access, Model, ModelRequest};
+use super::request::{Access, FileKinds, Model, ModelRequest};
 use super::{Counting, Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
@@ -25,6 +25,7 @@ pub fn model(profile: Profile, id: impl Into<Arc<str>>) -> Model {
         provider: profile.name().into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
+        files: FileKinds::default(),
         prices: None,
     }
 }

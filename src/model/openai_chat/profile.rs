@@ -132,7 +132,16 @@ pub(super) struct Traits {
     pub(super) has_store: bool,
     /// Whether an assistant message with calls must have content too.
     pub(super) needs_content: bool,
-    pub(super) takes_files: bool,
+    pub(super) takes_images: bool,
+    pub(super) audio: Audio,
+    pub(super) documents: Documents,
+    /// Whether a conversation that ends with the model's words is refused.
+    pub(super) ends_with_user: bool,
+    /// The member for the id of the person the request is made for.
+    pub(super) user: Option<&'static str>,
+    /// Whether there are labels for the provider's own logs.
+    pub(super) has_metadata: bool,
+    pub(super) cache: Cache,
     pub(super) reasoning: ReasoningStyle,
     pub(super) replay: ReasoningReplay,
     /// How an answer that shall be an object is asked for.
@@ -172,6 +181,12 @@ pub(super) enum Output {
     Told,
 }
 
+impl Traits {
+    pub(super) fn reads_files(&self) -> bool {
+        self.takes_images || self.audio != Audio::None || self.documents != Documents::None
+    }
+}
+
 /// How a server is told how much to reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReasoningStyle {
@@ -181,8 +196,45 @@ pub(super) enum ReasoningStyle {
     Object,
     /// `thinking: {type}`
     Switch,
+    /// `thinking: {type}` and `reasoning_effort`
+    SwitchAndEffort,
     /// `enable_thinking` and `thinking_budget`
     Enable,
+}
+
+/// How a server takes sounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audio {
+    /// Not at all.
+    None,
+    /// As `input_audio: {data, format}`.
+    Described,
+    /// As `input_audio: data`.
+    Bare,
+}
+
+/// How a server takes documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Documents {
+    /// Not at all.
+    None,
+    /// As `file: {filename, file_data}`, by value.
+    File,
+    /// The same, by value or by address.
+    FileOrAddress,
+    /// As `document_url`, by value or by address.
+    DocumentUrl,
+}
+
+/// How a server is told to cache. Many do so unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cache {
+    /// Not at all.
+    Unasked,
+    /// By `prompt_cache_key` and `prompt_cache_retention`.
+    Key,
+    /// By `cache_control`, for those of its models that want to be asked.
+    Marker,
 }
 
 /// How a server gets the reasoning of its own model back.
@@ -209,7 +261,13 @@ const CUSTOM: Traits = Traits {
     asks_for_usage: true,
     has_store: false,
     needs_content: false,
-    takes_files: true,
+    takes_images: true,
+    audio: Audio::Described,
+    documents: Documents::File,
+    ends_with_user: false,
+    user: Some("user"),
+    has_metadata: false,
+    cache: Cache::Unasked,
     reasoning: ReasoningStyle::Effort,
     replay: ReasoningReplay::Never,
     output: Output::Told,
@@ -224,12 +282,22 @@ const OPEN_AI: Traits = Traits {
     max_tokens: "max_completion_tokens",
     has_store: true,
     output: Output::OpenAi,
+    user: Some("safety_identifier"),
+    has_metadata: true,
+    cache: Cache::Key,
     ..CUSTOM
 };
 
 /// <https://docs.x.ai/docs/api-reference>
-const XAI: Traits =
-    Traits { name: "xai", base_url: "https://api.x.ai/v1", hosts: &["api.x.ai"], output: Output::Schema, ..CUSTOM };
+const XAI: Traits = Traits {
+    name: "xai",
+    base_url: "https://api.x.ai/v1",
+    hosts: &["api.x.ai"],
+    audio: Audio::None,
+    documents: Documents::None,
+    output: Output::Schema,
+    ..CUSTOM
+};
 
 /// <https://console.groq.com/docs/api-reference>; schemas are held to neither in streams nor with tools.
 const GROQ: Traits = Traits {
@@ -238,6 +306,8 @@ const GROQ: Traits = Traits {
     hosts: &["api.groq.com"],
     max_tokens: "max_completion_tokens",
     output: Output::Tool,
+    audio: Audio::None,
+    documents: Documents::None,
     ..CUSTOM
 };
 
@@ -248,6 +318,8 @@ const CEREBRAS: Traits = Traits {
     hosts: &["api.cerebras.ai"],
     max_tokens: "max_completion_tokens",
     output: Output::SchemaAlone,
+    audio: Audio::None,
+    documents: Documents::None,
     ..CUSTOM
 };
 
@@ -256,6 +328,9 @@ const OPEN_ROUTER: Traits = Traits {
     name: "openrouter",
     base_url: "https://openrouter.ai/api/v1",
     hosts: &["openrouter.ai"],
+    documents: Documents::FileOrAddress,
+    has_metadata: true,
+    cache: Cache::Marker,
     reasoning: ReasoningStyle::Object,
     replay: ReasoningReplay::Details,
     output: Output::Schema,
@@ -273,6 +348,10 @@ const MISTRAL: Traits = Traits {
     asks_for_usage: false,
     needs_content: true,
     output: Output::Schema,
+    audio: Audio::Bare,
+    documents: Documents::DocumentUrl,
+    ends_with_user: true,
+    user: None,
     ..CUSTOM
 };
 
@@ -282,8 +361,10 @@ const DEEP_SEEK: Traits = Traits {
     base_url: "https://api.deepseek.com",
     hosts: &["api.deepseek.com"],
     needs_content: true,
-    takes_files: false,
-    reasoning: ReasoningStyle::Switch,
+    takes_images: false,
+    audio: Audio::None,
+    documents: Documents::None,
+    reasoning: ReasoningStyle::SwitchAndEffort,
     replay: ReasoningReplay::Content,
     output: Output::ObjectAlone,
     ..CUSTOM
@@ -294,6 +375,8 @@ const MINI_MAX: Traits = Traits {
     name: "minimax",
     base_url: "https://api.minimax.io/v1",
     hosts: &["api.minimax.io", "api.minimaxi.com"],
+    audio: Audio::None,
+    documents: Documents::None,
     replay: ReasoningReplay::Details,
     output: Output::Tool,
     ..CUSTOM
@@ -304,6 +387,9 @@ const ZAI: Traits = Traits {
     name: "zai",
     base_url: "https://api.z.ai/api/paas/v4",
     hosts: &["api.z.ai", "open.bigmodel.cn"],
+    audio: Audio::None,
+    documents: Documents::None,
+    user: Some("user_id"),
     reasoning: ReasoningStyle::Switch,
     replay: ReasoningReplay::Content,
     output: Output::ObjectAlone,
@@ -315,6 +401,7 @@ const QWEN: Traits = Traits {
     name: "qwen",
     base_url: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     hosts: &["dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "dashscope.aliyuncs.com"],
+    documents: Documents::None,
     reasoning: ReasoningStyle::Enable,
     replay: ReasoningReplay::Content,
     output: Output::ObjectAlone,
@@ -327,6 +414,8 @@ const OLLAMA: Traits = Traits {
     base_url: "http://localhost:11434/v1",
     hosts: &[":11434"],
     output: Output::SchemaAlone,
+    audio: Audio::None,
+    documents: Documents::None,
     ..CUSTOM
 };
 
@@ -335,6 +424,7 @@ const LLAMA_CPP: Traits = Traits {
     name: "llamacpp",
     base_url: "http://localhost:8080/v1",
     hosts: &[":8080"],
+    documents: Documents::None,
     replay: ReasoningReplay::Content,
     output: Output::SchemaAlone,
     ..CUSTOM
@@ -346,6 +436,7 @@ const VLLM: Traits = Traits {
     base_url: "http://localhost:8000/v1",
     hosts: &[":8000"],
     output: Output::SchemaAlone,
+    documents: Documents::None,
     ..CUSTOM
 };
 
@@ -355,6 +446,8 @@ const LM_STUDIO: Traits = Traits {
     base_url: "http://localhost:1234/v1",
     hosts: &[":1234"],
     output: Output::SchemaAlone,
+    audio: Audio::None,
+    documents: Documents::None,
     ..CUSTOM
 };
 

@@ -2,34 +2,39 @@
 
 use serde_json::{Value, json};
 
-use super::super::body::{self, RequestBody, tool_list};
+use super::super::body::{self, RequestBody, invalid};
+use super::super::draft::{Draft, refuse_cached_content};
 use super::super::encoded::EncodedCache;
-use super::super::message::{Content, File, FileData};
-use super::super::names::{IdRule, wire_tool_name};
+use super::super::message::{File, FileData};
+use super::super::names::wire_tool_name;
 use super::super::openai::style_of_openai;
 use super::super::output::OutputStyle;
-use super::super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
-use super::super::transcript::{MISSING_RESULT, Reader, Turn, TurnPart, TurnResult};
-use crate::error::{Error, ErrorKind};
+use super::super::request::{CacheRetention, ModelRequest, Reasoning, ToolChoice};
+use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
+use crate::error::Error;
 use crate::json::{Object, RawJson};
 
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
-    let model = request.model.reference();
-    let reader = Reader { model: &model, ids: IdRule::Short };
-    let mut cache = cache.open(&model);
-    let options = &request.options;
+    let mut draft = Draft::new(request, Rules::DEFAULT, cache)?;
+    draft.check_files(file_part)?;
+    let options = draft.options;
+    refuse_cached_content(options)?;
     if !options.stop.is_empty() {
         let told = "the Responses protocol has no stop sequences; leave them out or use the Chat Completions protocol";
-        return Err(Error::new(ErrorKind::InvalidInput, told));
+        return Err(invalid(told));
     }
     let mut body = RequestBody::default();
-    body.set("model", request.model.id.as_ref())?;
-    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+    body.set("model", draft.id)?;
+    if let Some(instructions) = draft.instructions() {
         body.set("instructions", instructions)?;
     }
-    body.set_list("input", cache.turns(&request.messages, &reader, encode_turn)?);
-    if !request.tools.is_empty() {
-        body.set_shared("tools", cache.tools(&request.tools, || tools(&request.tools))?);
+    body.set_list("input", draft.turns(encode_turn)?);
+    // Without `strict: false` the service makes every member of a schema required.
+    let tools = draft.tools(|members, schema| {
+        format!("{{\"type\":\"function\",{members}\"parameters\":{schema},\"strict\":false}}")
+    })?;
+    if !tools.is_empty() {
+        body.set_list("tools", tools.elements());
         if let Some(choice) = &options.tool_choice {
             body.set("tool_choice", &tool_choice(choice))?;
         }
@@ -44,9 +49,18 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     if let Some(output) = &options.output {
         body.set_shared("text", format!("{{\"format\":{{\"type\":\"json_schema\",{}}}}}", output.members()?).into());
     }
-    body.set("store", &false)?;
-    if reasons(&request.model.id) {
-        // Nothing is stored there, so reasoning comes along in encrypted form and goes back with its calls.
+    body.set_optional("safety_identifier", options.user.as_ref())?;
+    if !options.metadata.is_empty() {
+        body.set_map("metadata", &options.metadata)?;
+    }
+    body.set_optional("service_tier", options.service_tier.as_ref())?;
+    body.set_optional("prompt_cache_key", options.cache_key.as_ref())?;
+    if options.cache == Some(CacheRetention::Long) {
+        body.set("prompt_cache_retention", "24h")?;
+    }
+    body.set("store", &options.store.unwrap_or(false))?;
+    if reasons(draft.id) {
+        // Where nothing is stored, reasoning comes along in encrypted form and goes back with its calls.
         body.set("include", &["reasoning.encrypted_content"])?;
     }
     body.set("stream", &true)?;
@@ -80,20 +94,13 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// Without `strict: false` the service makes every member of a schema required.
-fn tools(tools: &[ToolSpec]) -> Result<String, Error> {
-    tool_list(tools, |members, schema| {
-        format!("{{\"type\":\"function\",{members}\"parameters\":{schema},\"strict\":false}}")
-    })
-}
-
 fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
     let items = match turn {
         Turn::User(content) => {
-            let parts = content.iter().map(|content| content_part(content)).collect::<Result<Vec<_>, _>>()?;
+            let parts: Vec<_> = content.iter().map(content_part).collect();
             vec![body::json(&json!({"type": "message", "role": "user", "content": parts}))?]
         }
-        Turn::Assistant { parts, results } => {
+        Turn::Assistant { parts, results, .. } => {
             let mut items = Vec::new();
             for part in parts {
                 items.extend(output_item(part)?);
@@ -131,34 +138,36 @@ fn reasoning_item(replay: &RawJson) -> Option<String> {
 }
 
 fn result_item(result: &TurnResult<'_>) -> Result<String, Error> {
-    let output = match result.result.map(|result| result.content.as_slice()) {
-        None => json!(MISSING_RESULT),
-        Some([]) => json!(""),
-        Some([Content::Text(text)]) => json!(text),
-        Some(content) => Value::Array(content.iter().map(content_part).collect::<Result<_, _>>()?),
+    let output = match result.content.as_slice() {
+        [] => json!(""),
+        [TurnContent::Text(text)] => json!(text),
+        content => Value::Array(content.iter().map(content_part).collect()),
     };
     body::json(&json!({"type": "function_call_output", "call_id": result.id, "output": output}))
 }
 
-fn content_part(content: &Content) -> Result<Value, Error> {
+fn content_part(content: &TurnContent<'_>) -> Value {
+    let text = |text: &str| json!({"type": "input_text", "text": text});
     match content {
-        Content::Text(text) => Ok(json!({"type": "input_text", "text": text})),
-        Content::File(file) => file_part(file),
+        TurnContent::Text(words) => text(words),
+        TurnContent::File(file) => file_part(file).unwrap_or_else(|_| text(&left_out(file))),
     }
 }
 
+/// # Errors
+///
+/// `invalid-input` for a file that the protocol has no part for.
 fn file_part(file: &File) -> Result<Value, Error> {
     let media_type = file.media_type.as_str();
     let address = match &file.data {
         FileData::Base64(data) => format!("data:{media_type};base64,{data}"),
         FileData::Url(url) => url.clone(),
     };
-    match (media_type.split('/').next(), &file.data) {
-        (Some("image"), _) => Ok(json!({"type": "input_image", "image_url": address})),
-        (Some("audio"), _) => Err(Error::new(
-            ErrorKind::InvalidInput,
-            format!("the Responses protocol takes no {media_type}; use the Chat Completions protocol"),
-        )),
+    match (file.part_type(), &file.data) {
+        ("image", _) => Ok(json!({"type": "input_image", "image_url": address})),
+        ("audio", _) => {
+            Err(invalid(format!("the Responses protocol takes no {media_type}; use the Chat Completions protocol")))
+        }
         (_, FileData::Url(url)) => Ok(json!({"type": "input_file", "file_url": url})),
         (_, FileData::Base64(_)) => {
             let name = file.name.as_deref().unwrap_or("file");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
 use super::http::{Credentials, HttpRequest, ResponseHead};
-use super::request::{Access, Model, ModelRequest};
+use super::request::{Access, FileKinds, Model, ModelRequest};
 use super::{Decoder, Wire, output};
 use crate::error::Error;
 use crate::time::Millis;
@@ -21,6 +21,7 @@ pub fn model(id: impl Into<Arc<str>>) -> Model {
         provider: "openai".into(),
         id: id.into(),
         access: Access::Http { wire: WIRE, base_url: None, headers: Arc::default() },
+        files: FileKinds::default(),
         prices: None,
     }
 }
