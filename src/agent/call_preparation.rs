@@ -22,7 +22,11 @@ impl Call {
             }
             return;
         }
-        match prepare::prepare(&mut context.conversation.tools, context.active_tools, &self.call) {
+        let prepared = prepare::prepare(&mut context.conversation.tools, context.active_tools, &self.call);
+        for (tool_name, keywords) in context.conversation.tools.take_unchecked() {
+            context.emit(EventKind::SchemaUnchecked { tool_name: Some(tool_name), keywords });
+        }
+        match prepared {
             Ok((tool, input)) => {
                 self.tool = Some(tool.clone());
                 self.validate(context, &tool, input, AfterValidation::Hook);

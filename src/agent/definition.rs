@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::compaction::Compaction;
 use super::discovery::Discovery;
+use super::output::OutputDefinition;
 use super::sub_agent::SubAgent;
 use crate::json::RawJson;
 use crate::model::{Dollars, Model, RequestOptions};
@@ -19,6 +20,8 @@ pub struct Agent {
     pub tools: Vec<Arc<ToolDefinition>>,
     /// Whether the model is told of all tools at once, `None`, or finds them when it needs them.
     pub discovery: Option<Discovery>,
+    /// The object that the last answer of every run shall be; `None` for text.
+    pub output: Option<OutputDefinition>,
     /// Settings of every model request.
     pub options: Arc<RequestOptions>,
     /// Limits and retries.
@@ -37,6 +40,7 @@ impl Agent {
             instructions: None,
             tools: Vec::new(),
             discovery: None,
+            output: None,
             options: Arc::default(),
             policy: Policy::default(),
             hooks: Hooks::default(),

@@ -165,6 +165,12 @@ pub enum HookQuestion {
         /// The result so far.
         result: ToolResult,
     },
+    /// Is this the object that the run shall end with? Asked where the agent's output has a validator, of an object that
+    /// fits the JSON Schema. `Continue` takes it; `Deny`, or an error, says for the model to read what is wrong.
+    ValidateOutput {
+        /// The object.
+        output: RawJson,
+    },
     /// With which model and tools shall this step be made? Asked once a step.
     PrepareStep {
         /// The step, from 0.

@@ -119,6 +119,7 @@ impl Run {
             | Phase::Saving { .. }
             | Phase::Preparing { .. }
             | Phase::Waiting { .. }
+            | Phase::ValidatingOutput { .. }
             | Phase::Ending { .. }
             | Phase::Over => None,
         }
@@ -133,12 +134,14 @@ impl Run {
     ) -> RunEnd {
         let text = last_text(conversation);
         let usage = self.usage;
+        let error = error.or_else(|| self.missing_output(reason));
+        let output = self.take_output();
         let mut context = self.context(conversation, now);
         context.clear_timers();
         while let Some(QueuedMessage { id, .. }) = context.conversation.steers.next() {
             context.emit(EventKind::SteerDropped { id });
         }
-        RunEnd { reason, usage, error, text, message: None }
+        RunEnd { reason, usage, error, text, output, message: None }
     }
 }
 

@@ -136,6 +136,13 @@ pub enum EventKind {
         /// About how many are sent now.
         tokens_after: u64,
     },
+    /// `schema-unchecked`: a schema has keywords that are not checked, and no validator of the host that could.
+    SchemaUnchecked {
+        /// The tool whose input has the schema; `None` for the output of the run.
+        tool_name: Option<String>,
+        /// The keywords, as JSON pointers into the schema.
+        keywords: Vec<String>,
+    },
     /// `limit-reached`
     LimitReached {
         /// Which: `steps`, `tokens`, `cost`, `time` or `loop`.
@@ -180,6 +187,8 @@ pub struct RunEnd {
     pub error: Option<Error>,
     /// The text of the last answer since the user spoke; empty when there is none.
     pub text: String,
+    /// The object that the agent's output asks for, after the repairs of [`Schema::check`](crate::json::Schema::check).
+    pub output: Option<RawJson>,
     /// The answer of a step that was cut short, as the history keeps it: such a step has no `step-end`. Each of its calls
     /// has its `tool-result`.
     pub message: Option<Arc<Message>>,

@@ -34,6 +34,7 @@ impl EventKind {
             Self::StepRetry { .. } => "step-retry",
             Self::CompactionStart => "compaction-start",
             Self::CompactionEnd { .. } => "compaction-end",
+            Self::SchemaUnchecked { .. } => "schema-unchecked",
             Self::LimitReached { .. } => "limit-reached",
             Self::SteerDelivered { .. } => "steer-delivered",
             Self::SteerDropped { .. } => "steer-dropped",
@@ -131,6 +132,10 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
             map.serialize_entry("tokensBefore", tokens_before)?;
             map.serialize_entry("tokensAfter", tokens_after)
         }
+        EventKind::SchemaUnchecked { tool_name, keywords } => {
+            write_some("toolName", tool_name.as_ref(), map)?;
+            map.serialize_entry("keywords", keywords)
+        }
         EventKind::LimitReached { limit } => map.serialize_entry("limit", limit),
         EventKind::CheckpointSaved { seq } => map.serialize_entry("seq", seq),
         EventKind::StepEnd { message, usage } => {
@@ -165,6 +170,7 @@ fn write_end<M: SerializeMap>(end: &RunEnd, map: &mut M) -> Result<(), M::Error>
     map.serialize_entry("stopReason", end.reason.as_str())?;
     map.serialize_entry("text", &end.text)?;
     map.serialize_entry("usage", &end.usage)?;
+    write_some("output", end.output.as_ref(), map)?;
     write_some("message", end.message.as_ref(), map)?;
     write_some("error", end.error.as_ref(), map)
 }

@@ -190,6 +190,9 @@ pub enum InputError {
     /// A prompt without content.
     #[error("the prompt is empty: give it text or a file")]
     EmptyPrompt,
+    /// A prompt to an agent whose output has a schema that cannot be used.
+    #[error("the schema of the output cannot be used: {0}")]
+    InvalidOutput(String),
     /// More messages than a queue holds.
     #[error("the queue is full: {MAX_QUEUED} messages wait already; wait until some are delivered")]
     QueueFull,
@@ -204,7 +207,7 @@ impl InputError {
         match self {
             Self::Busy => ErrorKind::Busy,
             Self::QueueFull => ErrorKind::Limit,
-            Self::Idle | Self::EmptyPrompt | Self::Unexpected => ErrorKind::InvalidInput,
+            Self::Idle | Self::EmptyPrompt | Self::InvalidOutput(_) | Self::Unexpected => ErrorKind::InvalidInput,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::conversation::Conversation;
+use super::output::Output;
 use crate::model::{Body, Message, MessageId, Model, ModelRequest, ToolChoice};
 
 /// What shall be different for one step. What is `None` is as the agent says.
@@ -45,12 +46,20 @@ pub(super) struct StepPlan {
 
 impl StepPlan {
     /// The request of the step.
-    pub(super) fn request(&self, conversation: &Conversation, active_tools: Option<&[String]>) -> ModelRequest {
+    pub(super) fn request(
+        &self,
+        conversation: &Conversation,
+        active_tools: Option<&[String]>,
+        output: Option<&Output>,
+    ) -> ModelRequest {
         let agent = &conversation.agent;
         let change = self.change.clone().unwrap_or_default();
         let mut options = agent.options.clone();
         if change.tool_choice.is_some() {
             Arc::make_mut(&mut options).tool_choice = change.tool_choice;
+        }
+        if let Some(output) = output {
+            Arc::make_mut(&mut options).output = Some(output.schema.clone());
         }
         ModelRequest {
             model: change.model.unwrap_or_else(|| agent.model.clone()),

@@ -11,6 +11,7 @@ use super::definition::Agent;
 use super::effect::{Effect, HookId, ModelCallId, TimerId};
 use super::event::{EndReason, EventKind, RunEnd, RunId};
 use super::input::ToolOutput;
+use super::output::Output;
 use super::plan::StepPlan;
 use super::queue::QueuedMessage;
 use super::run::{ModelCall, Phase, Run, Suspension};
@@ -23,7 +24,8 @@ use super::tools::Batch;
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 use crate::model::{
-    Body, CallId, Content, Message, MessageError, MessageId, ModelRef, StopReason, ToolCall, ToolResult, Usage,
+    Body, CallId, Content, Message, MessageError, MessageId, ModelRef, OutputSchema, StopReason, ToolCall, ToolResult,
+    Usage,
 };
 use crate::time::Millis;
 
@@ -86,6 +88,7 @@ impl Run {
                 self.prepare_call(conversation, now, attempt);
             }
             Phase::Preparing { hook, question, attempt } => self.ask_again(conversation, now, question, hook, attempt),
+            Phase::ValidatingOutput { hook, output } => self.validate_output(conversation, now, hook, output),
             Phase::Waiting { attempt } if self.timers.deadline(&Purpose::Retry).is_none() => {
                 self.prepare_call(conversation, now, attempt);
             }
@@ -119,10 +122,18 @@ fn read_run(run: &Object<'_>, conversation: &Conversation) -> Result<Run, Restor
         step_usage: usage(run, "stepUsage"),
         active_tools: run.read("activeTools"),
         plan: StepPlan::default(),
+        output: run.object("output").map(|output| read_output_schema(&output)).transpose()?,
         shortened: false,
         timers: Timers { set: run.objects("timers").iter().map(read_timer).collect::<Result<_, _>>()? },
         phase: read_phase(&phase, conversation)?,
     })
+}
+
+fn read_output_schema(output: &Object<'_>) -> Result<Output, RestoreError> {
+    let schema = output.raw("schema").ok_or_else(|| missing("schema"))?;
+    let mut read = OutputSchema::new(output.string("name").unwrap_or_default(), schema);
+    read.description = output.string("description");
+    Output::new(Arc::new(read), output.read("repairs").unwrap_or_default()).map_err(RestoreError::Malformed)
 }
 
 fn read_timer(timer: &Object<'_>) -> Result<Timer, RestoreError> {
@@ -169,6 +180,10 @@ fn read_phase(phase: &Object<'_>, conversation: &Conversation) -> Result<Phase, 
         "tools" => {
             Phase::Tools { batch: read_batch(&phase.objects("calls"), conversation)?, suspension: Suspension::None }
         }
+        "validating-output" => Phase::ValidatingOutput {
+            hook: HookId(phase.integer("hook").ok_or_else(|| missing("hook"))?),
+            output: phase.get("output").map(RawJson::from).ok_or_else(|| missing("output"))?,
+        },
         "ending" => Phase::Ending { end: read_end(phase)?, seq: 0 },
         _ => return Err(unknown("phase", &kind)),
     })
@@ -181,6 +196,7 @@ fn read_end(end: &Object<'_>) -> Result<RunEnd, RestoreError> {
         usage: usage(end, "usage"),
         error: end.object("error").map(|error| read_error(&error)),
         text: end.string("text").unwrap_or_default(),
+        output: end.get("output").map(RawJson::from),
         message: end.object("message").map(|message| Message::read(&message)).transpose()?.map(Arc::new),
     })
 }

@@ -7,10 +7,12 @@ use super::conversation::Conversation;
 use super::effect::{HookId, ModelCallId, TimerId};
 use super::event::{EndReason, EventKind, RunEnd, RunId};
 use super::input::{HookReply, Input, InputError};
+use super::output::Output;
 use super::plan::StepPlan;
 use super::step_hooks::StepQuestion;
 use super::timers::{Purpose, Timers};
 use super::tools::Batch;
+use crate::json::RawJson;
 use crate::model::{CallId, Content, ModelRef, Origin, Usage};
 use crate::time::Millis;
 
@@ -29,6 +31,8 @@ pub(super) struct Run {
     /// The only tools of the step, where a hook said so.
     pub(super) active_tools: Option<Vec<String>>,
     pub(super) plan: StepPlan,
+    /// The object that the run shall end with.
+    pub(super) output: Option<Output>,
     /// Whether the step was shortened already because the provider called it too long. Once is enough to try.
     pub(super) shortened: bool,
     pub(super) timers: Timers,
@@ -54,6 +58,8 @@ pub(super) enum Phase {
         /// The suspension that was announced, or the checkpoint that must be safe before it is.
         suspension: Suspension,
     },
+    /// The last answer is the object that was asked for, unless the host's validator says otherwise.
+    ValidatingOutput { hook: HookId, output: RawJson },
     /// All is done but the saving.
     Ending { end: RunEnd, seq: u64 },
     /// Over; the session drops the run.
@@ -88,7 +94,16 @@ pub(super) struct ModelCall {
 
 impl Run {
     /// Begins a run with a prompt.
-    pub(super) fn start(conversation: &mut Conversation, now: Millis, prompt: Vec<Content>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// `InvalidOutput` when the agent's output has a schema that cannot be used.
+    pub(super) fn start(
+        conversation: &mut Conversation,
+        now: Millis,
+        prompt: Vec<Content>,
+    ) -> Result<Self, InputError> {
+        let output = Self::expected_output(conversation)?;
         let mut run = Self {
             id: conversation.ids.run(),
             steps: 0,
@@ -97,6 +112,7 @@ impl Run {
             step_usage: Usage::default(),
             active_tools: None,
             plan: StepPlan::default(),
+            output,
             shortened: false,
             timers: Timers::default(),
             phase: Phase::BetweenSteps,
@@ -109,7 +125,8 @@ impl Run {
         if let Some(timeout) = timeout {
             context.set_timer(Purpose::RunTimeout, timeout);
         }
-        run
+        run.report_unchecked_output(conversation, now);
+        Ok(run)
     }
 
     /// Takes an input that belongs to a run.
@@ -211,7 +228,7 @@ impl Run {
             | Input::ToolEnded { call_id, .. }
             | Input::Approval { call_id, .. } => has_call(call_id),
             Input::HookReplied { hook: id, .. } | Input::HookSpent { hook: id, .. } => match &self.phase {
-                Phase::Preparing { hook, .. } => hook == id,
+                Phase::Preparing { hook, .. } | Phase::ValidatingOutput { hook, .. } => hook == id,
                 Phase::Tools { batch, .. } => batch.is_asking(*id),
                 _ => false,
             },
@@ -278,6 +295,13 @@ impl Run {
     ) -> Result<(), InputError> {
         if matches!(self.phase, Phase::Preparing { .. }) {
             return self.step_hook_replied(conversation, now, hook, reply);
+        }
+        if let Phase::ValidatingOutput { hook: asked, .. } = &self.phase {
+            if *asked != hook {
+                return Err(InputError::Unexpected);
+            }
+            self.output_validated(conversation, now, reply);
+            return Ok(());
         }
         let (batch, mut context) = self.tools(conversation, now)?;
         batch.asked(hook)?.hook_replied(&mut context, reply);

@@ -282,7 +282,7 @@ impl Session {
             return Err(InputError::Busy);
         }
         refuse_empty(&content)?;
-        self.run = Some(Run::start(&mut self.conversation, now, content));
+        self.run = Some(Run::start(&mut self.conversation, now, content)?);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::call::{AfterValidation, Call, Stage};
 use super::compaction::Compacted;
 use super::conversation::Conversation;
 use super::input::ToolOutput;
+use super::output::Output;
 use super::queue::{Queue, QueuedMessage};
 use super::run::{Phase, Run};
 use super::timers::{Purpose, Timer};
@@ -97,8 +98,24 @@ impl Serialize for Run {
         if let Some(active_tools) = &self.active_tools {
             map.serialize_entry("activeTools", active_tools)?;
         }
+        if let Some(output) = &self.output {
+            map.serialize_entry("output", output)?;
+        }
         map.serialize_entry("timers", &self.timers.set)?;
         map.serialize_entry("phase", &self.phase)?;
+        map.end()
+    }
+}
+
+impl Serialize for Output {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &self.schema.name)?;
+        if let Some(description) = &self.schema.description {
+            map.serialize_entry("description", description)?;
+        }
+        map.serialize_entry("schema", &self.schema.schema)?;
+        map.serialize_entry("repairs", &self.repairs)?;
         map.end()
     }
 }
@@ -160,11 +177,19 @@ impl Serialize for Phase {
                 map.serialize_entry("type", "tools")?;
                 map.serialize_entry("calls", &batch.calls)?;
             }
+            Self::ValidatingOutput { hook, output } => {
+                map.serialize_entry("type", "validating-output")?;
+                map.serialize_entry("hook", &hook.0)?;
+                map.serialize_entry("output", output)?;
+            }
             Self::Ending { end, .. } => {
                 map.serialize_entry("type", "ending")?;
                 map.serialize_entry("stopReason", end.reason.as_str())?;
                 map.serialize_entry("text", &end.text)?;
                 map.serialize_entry("usage", &end.usage)?;
+                if let Some(output) = &end.output {
+                    map.serialize_entry("output", output)?;
+                }
                 if let Some(message) = &end.message {
                     map.serialize_entry("message", message)?;
                 }

@@ -46,7 +46,7 @@ impl Run {
 
     /// Makes an attempt of the step's model call.
     pub(super) fn call_model(&mut self, conversation: &mut Conversation, now: Millis, attempt: u32) {
-        let request = Arc::new(self.plan.request(conversation, self.active_tools.as_deref()));
+        let request = Arc::new(self.plan.request(conversation, self.active_tools.as_deref(), self.output.as_ref()));
         if request.model.prices.is_none() && self.left(conversation).cost.is_some() {
             let message = format!(
                 "the run has a limit of cost, but the prices of the model \"{}\" are not known; give the model prices",
@@ -305,7 +305,7 @@ impl Run {
         reason: EndReason,
     ) {
         if conversation.steers.is_empty() && !self.deliver_follow_up(conversation, now) {
-            self.end(conversation, now, reason, None);
+            self.conclude(conversation, now, reason);
         } else {
             self.phase = Phase::BetweenSteps;
         }
@@ -320,7 +320,7 @@ impl Run {
         }
     }
 
-    fn deliver_follow_up(&mut self, conversation: &mut Conversation, now: Millis) -> bool {
+    pub(super) fn deliver_follow_up(&mut self, conversation: &mut Conversation, now: Millis) -> bool {
         let Some(queued) = conversation.follow_ups.next() else { return false };
         let message = conversation.push_queued(queued, Origin::FollowUp);
         self.context(conversation, now).emit(EventKind::MessageAdded(message));

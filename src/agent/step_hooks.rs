@@ -130,9 +130,17 @@ impl Run {
 
     /// The hook that is being asked about the step takes too long.
     pub(super) fn step_hook_timed_out(&mut self, conversation: &mut Conversation, now: Millis) {
-        if let Phase::Preparing { question, .. } = self.phase {
-            let limit = conversation.agent.policy.hook_timeout.unwrap_or_default();
-            self.hook_failed(conversation, now, question, &format!("it did not answer within {limit} ms"));
+        let limit = conversation.agent.policy.hook_timeout.unwrap_or_default();
+        match self.phase {
+            Phase::Preparing { question, .. } => {
+                self.hook_failed(conversation, now, question, &format!("it did not answer within {limit} ms"));
+            }
+            Phase::ValidatingOutput { .. } => {
+                let message = format!("the validator of the output did not answer within {limit} ms");
+                let error = Error::new(ErrorKind::Timeout, message);
+                self.end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
+            }
+            _ => {}
         }
     }
 
@@ -157,12 +165,23 @@ impl Run {
     ) {
         self.phase = Phase::Preparing { hook, question, attempt };
         let step = self.steps.saturating_sub(1);
-        let request = || Arc::new(self.plan.request(conversation, self.active_tools.as_deref()));
+        let request = || Arc::new(self.plan.request(conversation, self.active_tools.as_deref(), self.output.as_ref()));
         let question = match question {
             StepQuestion::Step => HookQuestion::PrepareStep { step, request: request() },
             StepQuestion::Context => HookQuestion::PrepareContext { step, request: request() },
             StepQuestion::Stop => HookQuestion::StopWhen { step, messages: conversation.since_the_prompt() },
         };
+        self.put_question(conversation, now, hook, question);
+    }
+
+    /// Asks the host, and sets how long it may take.
+    pub(super) fn put_question(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        hook: HookId,
+        question: HookQuestion,
+    ) {
         let limit = conversation.agent.policy.hook_timeout;
         let mut context = self.context(conversation, now);
         let run_id = context.run_id.clone();

@@ -148,6 +148,11 @@ fn output(name: &str, end: &RunEnd) -> ToolOutput {
         (EndReason::Model(StopReason::Refusal | StopReason::ContentFilter), None) => {
             ToolOutput::error(format!("{name} gave no answer, because a filter stopped it. {}", end.text))
         }
+        (_, None) if end.output.is_some() => ToolOutput {
+            content: end.output.iter().map(|output| Content::Text(output.as_str().to_owned())).collect(),
+            output: end.output.clone(),
+            ..ToolOutput::default()
+        },
         (_, None) if end.text.is_empty() => ToolOutput::text(format!("{name} ended without an answer.")),
         (_, None) => ToolOutput::text(end.text.clone()),
     };

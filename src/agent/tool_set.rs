@@ -17,6 +17,8 @@ pub(super) struct ToolSet {
     specs: Arc<[ToolSpec]>,
     /// Compiled when first called for: most tools of a large set are never called. `None` for a schema that is none.
     schemas: OrderedMap<String, Option<Schema>>,
+    /// Tools whose schemas have keywords that nobody checks, and which; what was not told yet.
+    unchecked: Vec<(String, Vec<String>)>,
     /// When it is there, the model is told of the tools only once they were found.
     discovery: Option<Discovery>,
     found: Vec<String>,
@@ -29,6 +31,7 @@ impl ToolSet {
             positions: OrderedMap::new(),
             specs: Arc::default(),
             schemas: OrderedMap::new(),
+            unchecked: Vec::new(),
             discovery,
             found: Vec::new(),
         };
@@ -87,9 +90,19 @@ impl ToolSet {
     /// The schema of this tool's input. `None` when it cannot be used: a server's faulty schema must not take its tool away.
     pub(super) fn schema(&mut self, tool: &ToolDefinition) -> Option<&Schema> {
         if !self.schemas.contains_key(&tool.name) {
-            self.schemas.insert(tool.name.clone(), Schema::compile(&tool.input_schema).ok());
+            let schema = Schema::compile(&tool.input_schema).ok();
+            let unsupported = schema.as_ref().map(Schema::unsupported).unwrap_or_default();
+            if !unsupported.is_empty() && !tool.has_validator {
+                self.unchecked.push((tool.name.clone(), unsupported.to_vec()));
+            }
+            self.schemas.insert(tool.name.clone(), schema);
         }
         self.schemas.get(&tool.name)?.as_ref()
+    }
+
+    /// Takes what was found of schemas with keywords that nobody checks.
+    pub(super) fn take_unchecked(&mut self) -> Vec<(String, Vec<String>)> {
+        std::mem::take(&mut self.unchecked)
     }
 
     /// What the model is told of the tools, or of the active ones where not all are.

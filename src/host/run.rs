@@ -14,6 +14,7 @@ use super::runner::Parts;
 use super::{BoxFuture, Host, RunControl, effects};
 use crate::agent::{EndReason, Event, EventKind, Input};
 use crate::error::{Error, ErrorKind};
+use crate::json::RawJson;
 use crate::model::Usage;
 use crate::time::Millis;
 
@@ -43,6 +44,9 @@ pub struct Answer {
     pub reason: EndReason,
     /// Tokens of the run.
     pub usage: Usage,
+    /// The object that the agent's [output](crate::agent::Agent::output) asks for. Read it into any type that serde reads:
+    /// `answer.output.unwrap().read::<Weather>()`.
+    pub output: Option<RawJson>,
 }
 
 impl<H: Host> Run<H> {
@@ -73,7 +77,7 @@ impl<H: Host> Run<H> {
         let end = end.ok_or_else(|| Error::new(ErrorKind::Internal, "the run ended without an end event"))?;
         match end.error {
             Some(error) => Err(error),
-            None => Ok(Answer { text: end.text, reason: end.reason, usage: end.usage }),
+            None => Ok(Answer { text: end.text, reason: end.reason, usage: end.usage, output: end.output }),
         }
     }
 

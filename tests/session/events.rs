@@ -88,6 +88,7 @@ fn every_kind() -> Vec<EventKind> {
             tokens_before: 9_000,
             tokens_after: 400,
         },
+        EventKind::SchemaUnchecked { tool_name: Some("search".into()), keywords: vec!["/properties/q/pattern".into()] },
         EventKind::LimitReached { limit: "steps" },
         EventKind::SteerDelivered { id: MessageId::new("m4") },
         EventKind::SteerDropped { id: MessageId::new("m5") },
@@ -106,6 +107,7 @@ fn every_kind() -> Vec<EventKind> {
             usage: usage(),
             error: None,
             text: "hello".into(),
+            output: Some(raw(r#"{"hits":2}"#)),
             message: None,
         }),
         EventKind::RunEnd(RunEnd {
@@ -113,6 +115,7 @@ fn every_kind() -> Vec<EventKind> {
             usage: Usage::default(),
             error: Some(error),
             text: String::new(),
+            output: None,
             message: Some(Arc::new(Message { id: MessageId::new("m4"), body: Body::Assistant(cut) })),
         }),
     ]

@@ -10,6 +10,7 @@ mod events;
 mod harness;
 mod interleaving;
 mod model_call;
+mod output;
 mod prompt;
 mod rebuild;
 mod snapshot;
