@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use crablet::Error;
 use crablet::agent::{Agent, EventKind, ToolDefinition};
-use crablet::host::{Runner, ToolContext};
+use crablet::host::{Conversation, Runner, ToolContext};
 use crablet::json::RawJson;
 use crablet::model::{Model, ModelEvent, ModelRequest, StopReason};
 use crablet::native::{FileStore, NativeHost};
-use crablet::{Error, host::Store};
 use futures_util::stream;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ const FOLDER: &str = "CRABLET_TEST_FOLDER";
 const AT_WORK: &str = "at work";
 
 /// An agent that pays once when it is prompted, then says what came of it. Each payment is a line of the ledger.
-fn runner(folder: &Path, store: impl Store) -> Runner<NativeHost> {
+fn runner(folder: &Path) -> Runner<NativeHost> {
     let ledger = folder.join("ledger");
     let schema = RawJson::parse(r#"{"type":"object"}"#).unwrap();
     Runner::new(NativeHost::new().unwrap(), Agent::new(Model::function("payer")))
@@ -52,7 +52,11 @@ fn runner(folder: &Path, store: impl Store) -> Runner<NativeHost> {
             println!("{AT_WORK}");
             std::future::pending::<String>()
         })
-        .store(store)
+}
+
+/// The conversation that is kept in the folder.
+async fn open(folder: &Path) -> Conversation<NativeHost> {
+    runner(folder).open(Arc::new(FileStore::new(folder.join("chats"))), "chat").await.unwrap()
 }
 
 #[tokio::test]
@@ -72,9 +76,7 @@ async fn a_killed_run_is_taken_up_and_pays_only_once() {
     victim.wait().unwrap();
     assert!(at_work, "the process ended on its own");
 
-    let store = FileStore::open(folder.join("chat.json")).unwrap();
-    let saved = store.load().await.unwrap().unwrap();
-    let conversation = runner(&folder, store).restore(&saved).unwrap();
+    let conversation = open(&folder).await;
     let mut run = conversation.resume().unwrap();
     let mut results = Vec::new();
     let mut text = String::new();
@@ -98,7 +100,6 @@ async fn a_killed_run_is_taken_up_and_pays_only_once() {
 #[ignore = "the other half of a_killed_run_is_taken_up_and_pays_only_once"]
 async fn the_process_that_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    let store = FileStore::open(folder.join("chat.json")).unwrap();
-    let conversation = runner(&folder, store).conversation().unwrap();
+    let conversation = open(&folder).await;
     conversation.send("pay").unwrap().answer().await.unwrap();
 }

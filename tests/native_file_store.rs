@@ -1,12 +1,13 @@
-//! The file store on a real disk.
+//! The stores of the crate keep the contract of `Store`, the file store on a real disk.
 #![cfg(feature = "native")]
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crablet::ErrorKind;
-use crablet::host::Store;
+use crablet::host::{MemoryStore, Store, Stored};
 use crablet::native::FileStore;
 
 /// A folder of its own, removed at the end of the test.
@@ -18,6 +19,13 @@ impl Folder {
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
+
+    fn names(&self, id: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.0.join(id)).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
 }
 
 impl Drop for Folder {
@@ -26,48 +34,97 @@ impl Drop for Folder {
     }
 }
 
-#[tokio::test]
-async fn what_was_saved_last_is_loaded_and_nothing_else_is_left() {
-    let folder = Folder::new("saved");
-    let store = FileStore::open(folder.0.join("chat.json")).unwrap();
-    assert_eq!(store.load().await.unwrap(), None);
-    store.save("one".to_owned()).await.unwrap();
-    store.save("two".to_owned()).await.unwrap();
-    drop(store);
-    let store = FileStore::open(folder.0.join("chat.json")).unwrap();
-    assert_eq!(store.load().await.unwrap().as_deref(), Some("two"));
-    let mut names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    assert_eq!(names, ["chat.json", "chat.json.lock"]);
+async fn keeps_the_contract(store: &dyn Store) {
+    let conflict = |outcome: Result<u64, crablet::Error>| assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Conflict);
+    let read = async |id: &str| store.read(id).await.unwrap();
+    assert_eq!(read("a").await, None);
+    conflict(store.append("a", 1, "early\n".into()).await);
+    assert_eq!(store.replace("a", 0, "{\"format\":1}\n".into()).await.unwrap(), 1);
+    conflict(store.replace("a", 0, "again\n".into()).await);
+    assert_eq!(store.append("a", 1, "two\n".into()).await.unwrap(), 2);
+    conflict(store.append("a", 1, "second writer\n".into()).await);
+    assert_eq!(store.append("a", 2, "three\n".into()).await.unwrap(), 3);
+    assert_eq!(read("a").await, Some(Stored { version: 3, text: "{\"format\":1}\ntwo\nthree\n".into() }));
+    assert_eq!(store.replace("a", 3, "{\"format\":2}\n".into()).await.unwrap(), 4);
+    conflict(store.append("a", 3, "second writer\n".into()).await);
+    conflict(store.append("a", 1, "a writer from long ago\n".into()).await);
+    assert_eq!(read("a").await, Some(Stored { version: 4, text: "{\"format\":2}\n".into() }));
+
+    let odd = "user:7/чат %2F ..";
+    store.replace(odd, 0, "{\"format\":3}\n".into()).await.unwrap();
+    assert_eq!(store.list().await.unwrap(), ["a", odd]);
+    store.delete("a").await.unwrap();
+    store.delete("a").await.unwrap();
+    assert_eq!(read("a").await, None);
+    conflict(store.append("a", 4, "it is gone\n".into()).await);
+    assert_eq!(read("a").await, None, "a refused write leaves nothing");
+    assert_eq!(store.list().await.unwrap(), [odd]);
 }
 
 #[tokio::test]
-async fn a_second_writer_is_refused_until_the_first_one_is_gone() {
-    let folder = Folder::new("locked");
-    let path = folder.0.join("chat.json");
-    let first = FileStore::open(&path).unwrap();
-    let refused = FileStore::open(&path).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Conflict);
-    assert!(refused.message().contains("chat.json"), "{refused}");
-    drop(first);
-    FileStore::open(&path).unwrap();
+async fn conversations_in_memory() {
+    keeps_the_contract(&MemoryStore::default()).await;
 }
 
 #[tokio::test]
-async fn a_save_that_fails_leaves_the_old_snapshot() {
-    let folder = Folder::new("failing");
-    let path = folder.0.join("chat.json");
-    let store = FileStore::open(&path).unwrap();
-    store.save("old".to_owned()).await.unwrap();
-    fs::create_dir(folder.0.join("chat.json.new")).unwrap();
-    let error = store.save("new".to_owned()).await.unwrap_err();
+async fn conversations_in_files() {
+    let folder = Folder::new("files");
+    keeps_the_contract(&FileStore::new(&folder.0)).await;
+}
+
+#[tokio::test]
+async fn of_many_writers_at_once_one_wins_each_version() {
+    let folder = Folder::new("race");
+    let store = Arc::new(FileStore::new(&folder.0));
+    for version in 0..20_u64 {
+        let writers = (0..8).map(|writer| {
+            let store = store.clone();
+            let lines = format!("{{\"format\":{version},\"by\":{writer}}}\n");
+            let replaces = writer % 2 == 0;
+            tokio::spawn(async move {
+                let writing = if replaces || version == 0 {
+                    store.replace("a", version, lines)
+                } else {
+                    store.append("a", version, lines)
+                };
+                writing.await.is_ok()
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        let mut winners = 0;
+        for writer in writers {
+            winners += u32::from(writer.await.unwrap());
+        }
+        assert_eq!(winners, 1, "version {version}");
+        assert_eq!(store.read("a").await.unwrap().unwrap().version, version + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_crash_between_the_steps_of_a_write_leaves_a_whole_conversation() {
+    let folder = Folder::new("crash");
+    let store = FileStore::new(&folder.0);
+    store.replace("a", 0, "{\"format\":1}\n".into()).await.unwrap();
+    store.append("a", 1, "two\n".into()).await.unwrap();
+    // Killed while it wrote, and killed before it removed what it replaced.
+    fs::write(folder.0.join("a/.3-99-0"), "half a li").unwrap();
+    fs::write(folder.0.join("a/0000000003.jsonl"), "{\"format\":2}\n").unwrap();
+    let stored = store.read("a").await.unwrap().unwrap();
+    assert_eq!(stored, Stored { version: 3, text: "{\"format\":2}\n".into() });
+    store.replace("a", 3, "{\"format\":3}\n".into()).await.unwrap();
+    assert_eq!(folder.names("a"), ["0000000004.jsonl"], "what was left behind is gone");
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_told() {
+    let folder = Folder::new("refused");
+    fs::write(folder.0.join("file"), "").unwrap();
+    let store = FileStore::new(folder.0.join("file"));
+    let error = store.replace("a", 0, "x\n".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Storage);
-    assert_eq!(store.load().await.unwrap().as_deref(), Some("old"));
-}
-
-#[test]
-fn a_folder_that_is_not_there_is_told() {
-    let error = FileStore::open("/no-such-folder/chat.json").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Storage);
-    assert!(error.message().contains("no-such-folder"), "{error}");
+    assert!(error.message().contains("file"), "{error}");
+    let long = "x".repeat(300);
+    for id in ["", &long] {
+        assert_eq!(store.read(id).await.unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
 }

@@ -8,11 +8,13 @@ use super::definition::{Agent, ToolDefinition};
 use super::effect::Effect;
 use super::event::Event;
 use super::ids::Ids;
+use super::journal::{Journal, Save};
 use super::limits::Allowance;
 use super::queue::{Queue, QueuedMessage};
 use super::tokens;
 use super::tool_set::ToolSet;
-use crate::model::{Body, CallId, Content, Message, Origin, Usage, UserMessage};
+use super::tree::{Tree, TreeCompaction};
+use crate::model::{Body, CallId, Content, Message, MessageId, Origin, Usage, UserMessage};
 
 /// The lasting part of a session.
 #[derive(Debug)]
@@ -21,7 +23,9 @@ pub(super) struct Conversation {
     pub(super) tools: ToolSet,
     /// Tools that take effect at the next step.
     pub(super) next_tools: Option<Vec<Arc<ToolDefinition>>>,
+    /// The way to the head of the tree.
     pub(super) history: Vec<Arc<Message>>,
+    pub(super) tree: Tree,
     /// The stretch of the history that is sent in a shorter form.
     pub(super) compacted: Option<Compacted>,
     /// About how many tokens the messages take that a model call sends.
@@ -38,6 +42,7 @@ pub(super) struct Conversation {
     pub(super) is_nested: bool,
     /// What the run outside leaves to this one. Lent with each input and not saved.
     pub(super) allowance: Allowance,
+    pub(super) journal: Journal,
     pub(super) effects: VecDeque<Effect>,
     pub(super) events: VecDeque<Event>,
 }
@@ -52,6 +57,7 @@ impl Conversation {
             next_tools: None,
             agent,
             history: Vec::new(),
+            tree: Tree::default(),
             compacted: None,
             context_tokens: 0,
             call_ids: HashSet::new(),
@@ -59,6 +65,7 @@ impl Conversation {
             steers: Queue::default(),
             follow_ups: Queue::default(),
             checkpoints: Checkpoints::default(),
+            journal: Journal::default(),
             effects: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -73,11 +80,26 @@ impl Conversation {
 
     /// Adds a message that has its id already.
     pub(super) fn remember(&mut self, message: &Arc<Message>) {
+        self.tree.push(message.clone());
+        self.note(message);
+        self.history.push(message.clone());
+    }
+
+    /// Goes to another place of the tree; `false` when there is no such message.
+    pub(super) fn seek(&mut self, to: Option<&MessageId>) -> bool {
+        let Some(history) = self.tree.seek(to) else { return false };
+        self.compacted = self.tree.compaction_of(&history);
+        self.history = history;
+        self.context_tokens = self.context().iter().map(|message| tokens::of_message(message)).sum();
+        true
+    }
+
+    /// Takes note of what follows from a message.
+    pub(super) fn note(&mut self, message: &Message) {
         if let Body::Assistant(assistant) = &message.body {
             self.call_ids.extend(assistant.tool_calls().map(|call| call.call_id.clone()));
         }
         self.context_tokens = self.context_tokens.saturating_add(tokens::of_message(message));
-        self.history.push(message.clone());
     }
 
     /// Takes the provider's count of what was sent and answered, where it is larger than the estimate. (Some providers
@@ -108,6 +130,8 @@ impl Conversation {
         let (start, end) = compaction::stretch(&self.history, self.compacted.as_ref(), keep)?;
         let body = compaction::summary(self.history.get(start..end)?, self.history.get(end..)?);
         let message = Arc::new(Message { id: self.ids.message(), body });
+        let (first, last) = (self.history.get(start)?.id.clone(), self.history.get(end - 1)?.id.clone());
+        self.tree.compactions.push(Arc::new(TreeCompaction { first, last, message: message.clone() }));
         self.compacted = Some(Compacted { start, end, message: message.clone() });
         self.context_tokens = self.context().iter().map(|message| tokens::of_message(message)).sum();
         Some((message, end - start))
@@ -134,10 +158,12 @@ impl Conversation {
             return self.checkpoints.saved;
         }
         let asked = self.checkpoints.asked;
-        let waiting = |effect: &Effect| matches!(effect, Effect::Checkpoint { seq } if *seq == asked);
+        let waiting = |effect: &Effect| matches!(effect, Effect::Checkpoint { seq, .. } if *seq == asked);
         if !self.effects.iter().any(waiting) {
             self.checkpoints.asked = asked.saturating_add(1);
-            self.effects.push_back(Effect::Checkpoint { seq: self.checkpoints.asked });
+            // What it writes is filled in when the host takes it.
+            let save = Save::Append(String::new());
+            self.effects.push_back(Effect::Checkpoint { seq: self.checkpoints.asked, save });
         }
         self.checkpoints.asked
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::definition::ToolDefinition;
 use super::event::RunId;
+use super::journal::Save;
 use crate::json::RawJson;
 use crate::model::{CallId, Message, ModelRef, ModelRequest, ToolResult};
 use crate::time::Millis;
@@ -88,11 +89,13 @@ pub enum Effect {
     },
     /// Save the session; answered by `CheckpointSaved` or `CheckpointFailed`.
     ///
-    /// The host saves what [`Session::snapshot`](super::Session::snapshot) gives at that moment or later. Only asked for
-    /// when the agent has a store.
+    /// The host saves checkpoints in their order. It may join those that wait with [`Save::then`]. After one that failed it
+    /// saves no [`Save::Append`] any more until a [`Save::Replace`] was saved. Only asked for when the agent has a store.
     Checkpoint {
         /// Grows by one with each.
         seq: u64,
+        /// What has changed since the checkpoint before.
+        save: Save,
     },
 }
 

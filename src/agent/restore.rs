@@ -1,16 +1,18 @@
 //! From the saved form back to a session. What it looks like stands in the documentation of
 //! [`Session::snapshot`](super::Session::snapshot).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::answer::Answer;
 use super::call::{AfterValidation, Call, Stage};
-use super::compaction::Compacted;
 use super::conversation::{Checkpoints, Conversation};
 use super::definition::Agent;
 use super::effect::{Effect, HookId, ModelCallId, TimerId};
 use super::event::{EndReason, EventKind, RunEnd, RunId};
 use super::input::ToolOutput;
+use super::journal::Journal;
+use super::lines::{self, Lines};
 use super::output::Output;
 use super::plan::StepPlan;
 use super::queue::QueuedMessage;
@@ -21,38 +23,167 @@ use super::step_hooks::StepQuestion;
 use super::sub_agent::SubAgent;
 use super::timers::{Purpose, Timer, Timers};
 use super::tools::Batch;
+use super::tree::TreeCompaction;
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 use crate::model::{
-    Body, CallId, Content, Message, MessageError, MessageId, ModelRef, OutputSchema, StopReason, ToolCall, ToolResult,
-    Usage,
+    Body, CallId, Content, Message, MessageError, MessageId, ModelRef, OutputSchema, StopReason, ToolCall, ToolInput,
+    ToolResult, Usage,
 };
 use crate::time::Millis;
 
 /// Reads a session: what lasts, and the run that was active.
-pub(super) fn read(object: &Object<'_>, agent: Arc<Agent>) -> Result<(Conversation, Option<Run>), RestoreError> {
-    if object.string("format").as_deref() != Some(FORMAT) {
+pub(super) fn read(text: &str, agent: Arc<Agent>) -> Result<(Conversation, Option<Run>), RestoreError> {
+    let first_line = text.lines().next().unwrap_or_default();
+    let header = match Object::parse(first_line) {
+        Ok(header) => header,
+        // Version 1 is one object, which somebody may have laid out in lines.
+        Err(_) => Object::parse(text).map_err(|error| RestoreError::Malformed(error.to_string()))?,
+    };
+    if header.string("format").as_deref() != Some(FORMAT) {
         return Err(RestoreError::Malformed(format!("its format is not {FORMAT:?}")));
     }
-    let version = object.integer("version").ok_or_else(|| missing("version"))?;
-    if version > VERSION {
-        return Err(RestoreError::TooNew(version));
+    let version = header.integer("version").ok_or_else(|| missing("version"))?;
+    let conversation = Conversation::new(agent, read_seed(&header)?);
+    match version {
+        1 => read_version_1(&header, conversation),
+        VERSION => read_lines(text, conversation),
+        newer => Err(RestoreError::TooNew(newer)),
     }
-    let seed = object.string("seed").and_then(|seed| u64::from_str_radix(&seed, 16).ok());
-    let mut conversation = Conversation::new(agent, seed.ok_or_else(|| missing("seed"))?);
-    conversation.ids.next = object.integer("nextId").ok_or_else(|| missing("nextId"))?;
-    let checkpoint = object.integer("checkpoint").unwrap_or_default();
-    conversation.checkpoints = Checkpoints { asked: checkpoint, saved: checkpoint };
+}
+
+/// One object with everything.
+fn read_version_1(
+    object: &Object<'_>,
+    mut conversation: Conversation,
+) -> Result<(Conversation, Option<Run>), RestoreError> {
     for message in object.array("messages").ok_or_else(|| missing("messages"))? {
         conversation.remember(&Arc::new(Message::parse(message.get())?));
     }
-    conversation.tools.add_found(object.read("foundTools").unwrap_or_default());
-    if let Some(tokens) = object.integer("contextTokens") {
+    if let Some(compacted) = object.object("compaction") {
+        let place = |name| {
+            let index = compacted.read::<usize>(name).ok_or_else(|| missing(name))?;
+            Ok::<_, RestoreError>(index)
+        };
+        let id_at = |index: usize| conversation.history.get(index).map(|message| message.id.clone());
+        let message = compacted.object("message").ok_or_else(|| missing("message"))?;
+        conversation.tree.compactions.push(Arc::new(TreeCompaction {
+            first: id_at(place("start")?).ok_or_else(|| missing("start"))?,
+            last: id_at(place("end")?.saturating_sub(1)).ok_or_else(|| missing("end"))?,
+            message: Arc::new(Message::read(&message)?),
+        }));
+        conversation.compacted = conversation.tree.compaction_of(&conversation.history);
+    }
+    let run = read_state(object, &mut conversation, &OpenEntries::default())?;
+    Ok((conversation, run))
+}
+
+/// A header and lines up to the last state.
+fn read_lines(text: &str, mut conversation: Conversation) -> Result<(Conversation, Option<Run>), RestoreError> {
+    let texts = lines::split(text);
+    let lines = Lines::read(&texts)?;
+    let state = lines.entries.last();
+    let state = state.ok_or_else(|| RestoreError::Malformed("it ends before its first state".to_owned()))?;
+    let run = read_entries(&lines.entries, state, &mut conversation)?;
+    if lines.is_whole && text.ends_with('\n') {
+        conversation.journal = Journal::of_stored(&conversation, run.as_ref(), lines.sizes);
+    }
+    Ok((conversation, run))
+}
+
+/// What entries of their own say about the calls of the open step.
+#[derive(Default)]
+struct OpenEntries<'text> {
+    results: Vec<&'text Object<'text>>,
+    /// The entries of sub-agents, each with the call that its agent works on.
+    within: Vec<(CallId, Cow<'text, str>)>,
+}
+
+fn read_entries(
+    entries: &[Object<'_>],
+    state: &Object<'_>,
+    conversation: &mut Conversation,
+) -> Result<Option<Run>, RestoreError> {
+    let mut open = OpenEntries::default();
+    for entry in entries {
+        let id = |name| entry.string(name).map(MessageId::new).ok_or_else(|| missing(name));
+        match entry.string("type").as_deref() {
+            Some("message") => read_message(entry, conversation)?,
+            Some("compaction") => {
+                let message = entry.object("message").ok_or_else(|| missing("message"))?;
+                let message = Arc::new(Message::read(&message)?);
+                let compaction = TreeCompaction { first: id("first")?, last: id("last")?, message };
+                conversation.tree.compactions.push(Arc::new(compaction));
+            }
+            Some("label") => {
+                if let Some(node) = conversation.tree.get_mut(&id("id")?) {
+                    node.label = entry.string("label");
+                }
+            }
+            Some("result") => open.results.push(entry),
+            Some("within") => {
+                let call_id = entry.string("callId").map(CallId::new).ok_or_else(|| missing("callId"))?;
+                let inner = entry.get("entry").ok_or_else(|| missing("entry"))?;
+                open.within.push((call_id, lines::text_of(inner.get())));
+            }
+            // A later version may have kinds of entries that this one can do without.
+            _ => {}
+        }
+    }
+    let head = state.string("head").map(MessageId::new);
+    if !conversation.seek(head.as_ref()) {
+        return Err(RestoreError::Malformed("its head is not among its messages".to_owned()));
+    }
+    read_state(state, conversation, &open)
+}
+
+/// The session of the sub-agent that works on a call.
+fn read_nested(
+    call: &ToolCall,
+    state: &Object<'_>,
+    open: &OpenEntries<'_>,
+    agent: Arc<Agent>,
+) -> Result<(Conversation, Option<Run>), RestoreError> {
+    let texts = open.within.iter().filter(|(call_id, _)| *call_id == call.call_id).map(|(_, text)| text);
+    let entries = texts.map(|text| Object::parse(text)).collect::<Result<Vec<_>, _>>();
+    let entries = entries.map_err(|error| RestoreError::Malformed(error.to_string()))?;
+    let header = entries.first().ok_or_else(|| missing("session"))?;
+    let mut conversation = Conversation::new(agent, read_seed(header)?);
+    let run = read_entries(&entries, state, &mut conversation)?;
+    Ok((conversation, run))
+}
+
+fn read_seed(header: &Object<'_>) -> Result<u64, RestoreError> {
+    let seed = header.string("seed").and_then(|seed| u64::from_str_radix(&seed, 16).ok());
+    seed.ok_or_else(|| missing("seed"))
+}
+
+fn read_message(entry: &Object<'_>, conversation: &mut Conversation) -> Result<(), RestoreError> {
+    let message = entry.object("message").ok_or_else(|| missing("message"))?;
+    let message = Arc::new(Message::read(&message)?);
+    let parent = entry.string("parent").map(MessageId::new);
+    if !conversation.tree.push_after(parent.as_ref(), message.clone()) {
+        return Err(RestoreError::Malformed(format!("the message {} follows one that is not there", message.id)));
+    }
+    conversation.note(&message);
+    Ok(())
+}
+
+/// What is small: of version 1 the object with everything else, of later ones the last line.
+fn read_state(
+    state: &Object<'_>,
+    conversation: &mut Conversation,
+    open: &OpenEntries<'_>,
+) -> Result<Option<Run>, RestoreError> {
+    conversation.ids.next = state.integer("nextId").ok_or_else(|| missing("nextId"))?;
+    let checkpoint = state.integer("checkpoint").unwrap_or_default();
+    conversation.checkpoints = Checkpoints { asked: checkpoint, saved: checkpoint };
+    conversation.tools.add_found(state.read("foundTools").unwrap_or_default());
+    if let Some(tokens) = state.integer("contextTokens") {
         conversation.context_tokens = tokens;
     }
-    conversation.compacted = object.object("compaction").map(|compacted| read_compacted(&compacted)).transpose()?;
     for (name, queue) in [("steers", &mut conversation.steers), ("followUps", &mut conversation.follow_ups)] {
-        for queued in object.array(name).unwrap_or_default() {
+        for queued in state.array(name).unwrap_or_default() {
             let message = match Object::parse(queued.get()) {
                 Ok(object) => QueuedMessage {
                     id: MessageId::new(object.string("id").ok_or_else(|| missing("id"))?),
@@ -64,8 +195,7 @@ pub(super) fn read(object: &Object<'_>, agent: Arc<Agent>) -> Result<(Conversati
             queue.restore(message);
         }
     }
-    let run = object.object("run").map(|run| read_run(&run, &conversation)).transpose()?;
-    Ok((conversation, run))
+    state.object("run").map(|run| read_run(&run, conversation, open)).transpose()
 }
 
 impl Run {
@@ -103,16 +233,7 @@ impl Run {
     }
 }
 
-fn read_compacted(compacted: &Object<'_>) -> Result<Compacted, RestoreError> {
-    let message = compacted.object("message").ok_or_else(|| missing("message"))?;
-    Ok(Compacted {
-        start: compacted.read("start").ok_or_else(|| missing("start"))?,
-        end: compacted.read("end").ok_or_else(|| missing("end"))?,
-        message: Arc::new(Message::read(&message)?),
-    })
-}
-
-fn read_run(run: &Object<'_>, conversation: &Conversation) -> Result<Run, RestoreError> {
+fn read_run(run: &Object<'_>, conversation: &Conversation, open: &OpenEntries<'_>) -> Result<Run, RestoreError> {
     let phase = run.object("phase").ok_or_else(|| missing("phase"))?;
     Ok(Run {
         id: RunId(run.string("id").ok_or_else(|| missing("id"))?.into()),
@@ -125,7 +246,7 @@ fn read_run(run: &Object<'_>, conversation: &Conversation) -> Result<Run, Restor
         output: run.object("output").map(|output| read_output_schema(&output)).transpose()?,
         shortened: false,
         timers: Timers { set: run.objects("timers").iter().map(read_timer).collect::<Result<_, _>>()? },
-        phase: read_phase(&phase, conversation)?,
+        phase: read_phase(&phase, conversation, open)?,
     })
 }
 
@@ -154,7 +275,7 @@ fn read_timer(timer: &Object<'_>) -> Result<Timer, RestoreError> {
     })
 }
 
-fn read_phase(phase: &Object<'_>, conversation: &Conversation) -> Result<Phase, RestoreError> {
+fn read_phase(phase: &Object<'_>, conversation: &Conversation, open: &OpenEntries<'_>) -> Result<Phase, RestoreError> {
     let kind = phase.string("type").unwrap_or_default();
     Ok(match kind.as_str() {
         "between-steps" => Phase::BetweenSteps,
@@ -178,7 +299,8 @@ fn read_phase(phase: &Object<'_>, conversation: &Conversation) -> Result<Phase, 
         },
         "waiting" => Phase::Waiting { attempt: number(phase, "attempt")? },
         "tools" => {
-            Phase::Tools { batch: read_batch(&phase.objects("calls"), conversation)?, suspension: Suspension::None }
+            let batch = read_batch(&phase.objects("calls"), conversation, open)?;
+            Phase::Tools { batch, suspension: Suspension::None }
         }
         "validating-output" => Phase::ValidatingOutput {
             hook: HookId(phase.integer("hook").ok_or_else(|| missing("hook"))?),
@@ -217,7 +339,11 @@ fn read_error(error: &Object<'_>) -> Error {
 }
 
 /// The calls are those of the last message; the saved form has how far each has come.
-fn read_batch(stages: &[Object<'_>], conversation: &Conversation) -> Result<Batch, RestoreError> {
+fn read_batch(
+    stages: &[Object<'_>],
+    conversation: &Conversation,
+    open: &OpenEntries<'_>,
+) -> Result<Batch, RestoreError> {
     let calls: Vec<&ToolCall> = match conversation.history.last().map(|message| &message.body) {
         Some(Body::Assistant(assistant)) => assistant.tool_calls().collect(),
         _ => Vec::new(),
@@ -231,16 +357,24 @@ fn read_batch(stages: &[Object<'_>], conversation: &Conversation) -> Result<Batc
         }
         let agent = conversation.tools.find(&call.tool_name).and_then(|tool| tool.agent.as_ref());
         let session = match (agent, stage.object("session")) {
-            (Some(SubAgent(agent)), Some(saved)) => Some(Box::new(Session::read_nested(&saved, agent.clone())?)),
+            (Some(SubAgent(agent)), Some(state)) => {
+                let (conversation, run) = read_nested(call, &state, open, agent.clone())?;
+                Some(Box::new(Session::of_sub_agent(conversation, run)))
+            }
             _ => None,
         };
-        Ok(Call { stage: read_stage(stage)?, spent: usage(stage, "spent"), session, ..Call::new(call.clone()) })
+        let spent = usage(stage, "spent");
+        Ok(Call { stage: read_stage(stage, call, open)?, spent, session, ..Call::new(call.clone()) })
     };
     Ok(Batch { calls: calls.into_iter().zip(stages).map(read).collect::<Result<_, _>>()? })
 }
 
-fn read_stage(stage: &Object<'_>) -> Result<Stage, RestoreError> {
-    let input = || stage.get("input").map(RawJson::from).ok_or_else(|| missing("input"));
+fn read_stage(stage: &Object<'_>, call: &ToolCall, open: &OpenEntries<'_>) -> Result<Stage, RestoreError> {
+    let input = || match (stage.get("input"), &call.input) {
+        (Some(input), _) => Ok(RawJson::from(input)),
+        (None, ToolInput::Json(own)) => Ok(own.clone()),
+        (None, ToolInput::Malformed { .. }) => Err(missing("input")),
+    };
     let hook = || stage.integer("hook").map(HookId).ok_or_else(|| missing("hook"));
     let name = stage.string("stage").unwrap_or_default();
     Ok(match name.as_str() {
@@ -263,12 +397,23 @@ fn read_stage(stage: &Object<'_>) -> Result<Stage, RestoreError> {
             input: input()?,
             output: read_output(&stage.object("output").ok_or_else(|| missing("output"))?)?,
         },
-        "done" => Stage::Done {
-            result: Arc::new(ToolResult::read(&stage.object("result").ok_or_else(|| missing("result"))?)?),
-            terminate: stage.boolean("terminate").unwrap_or(false),
-            was_run: stage.boolean("wasRun").unwrap_or(true),
-        },
+        "done" if stage.get("result").is_some() => read_done(stage)?,
+        "done" => {
+            let is_of_call = |entry: &&&Object<'_>| {
+                entry.object("result").and_then(|result| result.string("callId")).as_deref()
+                    == Some(call.call_id.as_str())
+            };
+            read_done(open.results.iter().rev().find(is_of_call).ok_or_else(|| missing("result"))?)?
+        }
         _ => return Err(unknown("stage", &name)),
+    })
+}
+
+fn read_done(done: &Object<'_>) -> Result<Stage, RestoreError> {
+    Ok(Stage::Done {
+        result: Arc::new(ToolResult::read(&done.object("result").ok_or_else(|| missing("result"))?)?),
+        terminate: done.boolean("terminate").unwrap_or(false),
+        was_run: done.boolean("wasRun").unwrap_or(true),
     })
 }
 

@@ -7,11 +7,13 @@ use super::definition::Agent;
 use super::effect::Effect;
 use super::event::{Event, EventKind};
 use super::input::{Input, InputError};
+use super::journal::{self, Save};
 use super::queue::{QueuedMessage, refuse_empty};
+use super::restore;
 use super::run::Run;
-use super::{restore, snapshot};
-use crate::json::Object;
-use crate::model::{Body, Content, Message, MessageId, Usage};
+use super::snapshot::State;
+use super::tree::{self, TreeEntry, TreeError};
+use crate::model::{Content, Message, MessageId, Usage};
 use crate::time::Millis;
 
 /// A conversation with an agent.
@@ -58,7 +60,7 @@ use crate::time::Millis;
 #[derive(Debug)]
 pub struct Session {
     pub(super) conversation: Conversation,
-    run: Option<Run>,
+    pub(super) run: Option<Run>,
 }
 
 /// What a session is doing.
@@ -88,8 +90,19 @@ impl Session {
     ///
     /// When the text is not a snapshot, is damaged, or was written by a newer version.
     pub fn restore(snapshot: &str, agent: Arc<Agent>, now: Millis) -> Result<Self, RestoreError> {
-        let object = Object::parse(snapshot).map_err(|error| RestoreError::Malformed(error.to_string()))?;
-        let (conversation, run) = restore::read(&object, agent)?;
+        let mut session = Self::restore_stored(snapshot, agent, now)?;
+        session.conversation.journal.begin_again();
+        Ok(session)
+    }
+
+    /// As [`restore`](Self::restore), for a text that is what the store holds: checkpoints add to it. After `restore` the
+    /// first one writes everything.
+    ///
+    /// # Errors
+    ///
+    /// As for `restore`.
+    pub fn restore_stored(stored: &str, agent: Arc<Agent>, now: Millis) -> Result<Self, RestoreError> {
+        let (conversation, run) = restore::read(stored, agent)?;
         let mut session = Self { conversation, run };
         session.reopen(now);
         Ok(session)
@@ -103,10 +116,9 @@ impl Session {
     }
 
     /// The session of a sub-agent as it was saved. It is [reopened](Self::reopen) with the session around it.
-    pub(super) fn read_nested(saved: &Object<'_>, agent: Arc<Agent>) -> Result<Self, RestoreError> {
-        let (mut conversation, run) = restore::read(saved, agent)?;
+    pub(super) fn of_sub_agent(mut conversation: Conversation, run: Option<Run>) -> Self {
         conversation.is_nested = true;
-        Ok(Self { conversation, run })
+        Self { conversation, run }
     }
 
     /// Hands out again what was open when the session was saved.
@@ -132,6 +144,7 @@ impl Session {
                 let queues = [&mut conversation.steers, &mut conversation.follow_ups];
                 let queue = queues.into_iter().find(|queue| queue.iter().any(|message| message.id == id));
                 queue.ok_or(InputError::Unexpected)?.replace(&id, content)?;
+                conversation.checkpoint();
             }
             Input::Unqueue { id } => self.unqueue(now, &id)?,
             // Without a run there is nothing left to stop, which is what the caller wants.
@@ -152,6 +165,7 @@ impl Session {
                 if seq > conversation.checkpoints.asked {
                     return Err(InputError::Unexpected);
                 }
+                conversation.journal.begin_again();
                 if let Some(run) = &mut self.run
                     && !conversation.is_saved(seq)
                 {
@@ -176,6 +190,8 @@ impl Session {
         let conversation = &mut self.conversation;
         self.run.as_ref().filter(|run| !run.is_ending()).ok_or(InputError::Idle)?;
         let id = conversation.steers.add(content, || conversation.ids.message())?;
+        // Not waited for: what was said outlives a crash all the same.
+        conversation.checkpoint();
         self.advance(now);
         Ok(id)
     }
@@ -188,12 +204,18 @@ impl Session {
     pub fn follow_up(&mut self, content: Vec<Content>) -> Result<MessageId, InputError> {
         let conversation = &mut self.conversation;
         self.run.as_ref().filter(|run| !run.is_ending()).ok_or(InputError::Idle)?;
-        conversation.follow_ups.add(content, || conversation.ids.message())
+        let id = conversation.follow_ups.add(content, || conversation.ids.message())?;
+        conversation.checkpoint();
+        Ok(id)
     }
 
     /// What the host must do next.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        self.conversation.effects.pop_front()
+        let mut effect = self.conversation.effects.pop_front();
+        if let Some(Effect::Checkpoint { save, .. }) = &mut effect {
+            *save = self.changes();
+        }
+        effect
     }
 
     /// What happened next.
@@ -208,29 +230,88 @@ impl Session {
     ///
     #[doc = include_str!("snapshot_format.md")]
     pub fn snapshot(&self) -> String {
-        snapshot::write(&self.conversation, self.run.as_ref())
+        journal::whole(&self.conversation, self.run.as_ref())
     }
 
-    /// Another conversation that begins with this history up to a message, that one included, and goes its own way: to try
-    /// another prompt, or to answer one again. The messages are shared, not copied. The seed makes the ids of what is new.
+    /// What has changed since the last time this was asked or a checkpoint was polled: for a host that keeps the saved form
+    /// without a store, at moments of its own choice. What it costs is what has changed.
+    pub fn changes(&mut self) -> Save {
+        journal::changes(&mut self.conversation, self.run.as_ref())
+    }
+
+    /// Goes to another place of the session's tree: what comes next follows this message, `None` for an empty history. What
+    /// followed it so far stays in the tree. With a store, the move is saved with the next checkpoint, which is asked for.
     ///
-    /// `None` when there is no such message, or when it is an answer with tool calls: no conversation goes on between a
-    /// call and its result.
-    pub fn fork(&self, last: &MessageId, seed: u64) -> Option<Self> {
-        let history = &self.conversation.history;
-        let end = history.iter().rposition(|message| message.id == *last)?;
-        if let Body::Assistant(answer) = &history.get(end)?.body
-            && answer.tool_calls().next().is_some()
-        {
-            return None;
+    /// # Errors
+    ///
+    /// While a run is active, when there is no such message, or when it is an answer with tool calls.
+    pub fn seek(&mut self, to: Option<&MessageId>) -> Result<(), TreeError> {
+        if self.run.is_some() {
+            return Err(TreeError::Busy);
         }
-        let mut fork = Self::new(self.conversation.agent.clone(), seed);
-        for message in history.iter().take(end + 1) {
+        if let Some(id) = to {
+            self.place(id)?;
+        }
+        self.conversation.seek(to);
+        self.conversation.checkpoint();
+        Ok(())
+    }
+
+    /// Names a place of the session's tree, to find it again; `None` takes the name away.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such message.
+    pub fn label(&mut self, id: &MessageId, label: Option<String>) -> Result<(), TreeError> {
+        let node = self.conversation.tree.get_mut(id).ok_or_else(|| TreeError::Unknown(id.clone()))?;
+        node.label = label;
+        self.conversation.journal.label_changed(id);
+        self.conversation.checkpoint();
+        Ok(())
+    }
+
+    /// Every message of the session in the order in which they came, also those that [`seek`](Self::seek) left.
+    pub fn tree(&self) -> impl Iterator<Item = TreeEntry<'_>> {
+        let tree = &self.conversation.tree;
+        tree.nodes.iter().map(|node| tree.entry(node))
+    }
+
+    /// A message of the session's tree, found by its id without a search.
+    pub fn entry(&self, id: &MessageId) -> Option<TreeEntry<'_>> {
+        let tree = &self.conversation.tree;
+        tree.get(id).map(|node| tree.entry(node))
+    }
+
+    /// Another conversation that begins with the way to a message, that one included, and goes its own way: to try another
+    /// prompt, or to answer one again. The messages are shared, not copied. The seed makes the ids of what is new.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such message, or when it is an answer with tool calls: no conversation goes on between a call and
+    /// its result.
+    pub fn fork(&self, last: &MessageId, seed: u64) -> Result<Self, TreeError> {
+        self.place(last)?;
+        let Conversation { agent, tree, tools, .. } = &self.conversation;
+        let way = tree.way(tree.index(last));
+        let mut fork = Self::new(agent.clone(), seed);
+        for message in &way {
             fork.conversation.remember(message);
         }
-        fork.conversation.tools.add_found(self.conversation.tools.found().to_vec());
-        fork.conversation.compacted = self.conversation.compacted.clone().filter(|compacted| compacted.end <= end);
-        Some(fork)
+        for node in way.iter().filter_map(|message| tree.get(&message.id)) {
+            if let Some(copy) = fork.conversation.tree.get_mut(&node.message.id) {
+                copy.label.clone_from(&node.label);
+            }
+        }
+        fork.conversation.tree.compactions.extend(tree.compactions_within(&way));
+        fork.conversation.compacted = fork.conversation.tree.compaction_of(&way);
+        fork.conversation.tools.add_found(tools.found().to_vec());
+        Ok(fork)
+    }
+
+    /// A place after which a conversation can go on.
+    fn place(&self, id: &MessageId) -> Result<(), TreeError> {
+        let node = self.conversation.tree.get(id).ok_or_else(|| TreeError::Unknown(id.clone()))?;
+        if tree::may_end_a_history(&node.message) { Ok(()) } else { Err(TreeError::Open(id.clone())) }
     }
 
     /// What the session is doing.
@@ -272,9 +353,9 @@ impl Session {
         self.run.as_ref().map(Run::usage_so_far).unwrap_or_default()
     }
 
-    /// Writes the session as part of the snapshot of another one.
-    pub(super) fn saved(&self) -> snapshot::Snapshot<'_> {
-        snapshot::Snapshot { conversation: &self.conversation, run: self.run.as_ref() }
+    /// What is small, to be written as part of the state of another session.
+    pub(super) fn state(&self) -> State<'_> {
+        State { conversation: &self.conversation, run: self.run.as_ref() }
     }
 
     fn prompt(&mut self, now: Millis, content: Vec<Content>) -> Result<(), InputError> {
@@ -294,6 +375,7 @@ impl Session {
                 run.context(conversation, now).emit(EventKind::SteerDropped { id });
             }
         }
+        conversation.checkpoint();
         Ok(())
     }
 

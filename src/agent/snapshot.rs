@@ -1,52 +1,55 @@
-//! Writes the saved form of a session. What it looks like stands in the documentation of
-//! [`Session::snapshot`](super::Session::snapshot).
+//! Writes the state of a session: its first line and the line of each checkpoint. What they look like stands in the
+//! documentation of [`Session::snapshot`](super::Session::snapshot).
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::call::{AfterValidation, Call, Stage};
-use super::compaction::Compacted;
 use super::conversation::Conversation;
 use super::input::ToolOutput;
 use super::output::Output;
 use super::queue::{Queue, QueuedMessage};
 use super::run::{Phase, Run};
 use super::timers::{Purpose, Timer};
-use crate::model::{CallId, Usage};
+use crate::json::RawJson;
+use crate::model::{CallId, ToolInput, Usage};
 
 /// The value of `format`.
 pub(super) const FORMAT: &str = "crablet-session";
 
 /// The version that is written.
-pub(super) const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 2;
 
-/// The text of a session.
-pub(super) fn write(conversation: &Conversation, run: Option<&Run>) -> String {
-    // Nothing in a session can fail to be written: its maps have text for keys, and raw JSON was checked when it came in.
-    serde_json::to_string(&Snapshot { conversation, run }).unwrap_or_default()
+/// The first line.
+pub(super) struct Header {
+    pub(super) seed: u64,
 }
 
-/// A session, to be written.
-pub(super) struct Snapshot<'session> {
+impl Serialize for Header {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("format", FORMAT)?;
+        map.serialize_entry("version", &VERSION)?;
+        map.serialize_entry("seed", &format_args!("{:016x}", self.seed))?;
+        map.end()
+    }
+}
+
+/// The line that makes what stands before it count: where the session is, and all that is small.
+pub(super) struct State<'session> {
     pub(super) conversation: &'session Conversation,
     pub(super) run: Option<&'session Run>,
 }
 
-impl Serialize for Snapshot<'_> {
+impl Serialize for State<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Conversation { tools, ids, checkpoints, history, context_tokens, compacted, steers, follow_ups, .. } =
-            self.conversation;
+        let Conversation { tools, ids, checkpoints, tree, context_tokens, steers, follow_ups, .. } = self.conversation;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("format", FORMAT)?;
-        map.serialize_entry("version", &VERSION)?;
-        map.serialize_entry("seed", &format_args!("{:016x}", ids.seed))?;
+        map.serialize_entry("type", "state")?;
+        map.serialize_entry("head", &tree.head())?;
         map.serialize_entry("nextId", &ids.next)?;
         map.serialize_entry("checkpoint", &checkpoints.asked)?;
-        map.serialize_entry("messages", history)?;
         map.serialize_entry("contextTokens", context_tokens)?;
-        if let Some(compacted) = compacted {
-            map.serialize_entry("compaction", compacted)?;
-        }
         if !tools.found().is_empty() {
             map.serialize_entry("foundTools", tools.found())?;
         }
@@ -68,16 +71,6 @@ impl Serialize for QueuedMessage {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("content", &self.content)?;
-        map.end()
-    }
-}
-
-impl Serialize for Compacted {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("start", &self.start)?;
-        map.serialize_entry("end", &self.end)?;
-        map.serialize_entry("message", &self.message)?;
         map.end()
     }
 }
@@ -211,52 +204,62 @@ impl Serialize for Call {
         if self.spent != Usage::default() {
             map.serialize_entry("spent", &self.spent)?;
         }
+        map.serialize_entry("stage", self.stage.name())?;
         match &self.stage {
-            Stage::Waiting => map.serialize_entry("stage", "waiting")?,
+            // The result has a line of its own.
+            Stage::Waiting | Stage::Done { .. } => {}
             Stage::Validating { input, then } => {
-                map.serialize_entry("stage", "validating")?;
-                map.serialize_entry("input", input)?;
+                self.write_input(&mut map, input)?;
                 map.serialize_entry("then", then.name())?;
             }
             Stage::AskingBefore { input, hook } => {
-                map.serialize_entry("stage", "asking-before")?;
-                map.serialize_entry("input", input)?;
+                self.write_input(&mut map, input)?;
                 map.serialize_entry("hook", &hook.0)?;
             }
-            Stage::AwaitingApproval { input } => {
-                map.serialize_entry("stage", "awaiting-approval")?;
-                map.serialize_entry("input", input)?;
-            }
-            Stage::Ready { input } => {
-                map.serialize_entry("stage", "ready")?;
-                map.serialize_entry("input", input)?;
-            }
-            // Whoever reads this cannot know whether it was handed out after the saving, so it counts as handed out.
-            Stage::Recording { input, .. } | Stage::Running { input } => {
-                map.serialize_entry("stage", "started")?;
-                map.serialize_entry("input", input)?;
-            }
+            Stage::AwaitingApproval { input }
+            | Stage::Ready { input }
+            | Stage::Recording { input, .. }
+            | Stage::Running { input } => self.write_input(&mut map, input)?,
             Stage::Delegated { input } => {
-                map.serialize_entry("stage", "delegated")?;
-                map.serialize_entry("input", input)?;
+                self.write_input(&mut map, input)?;
                 if let Some(session) = &self.session {
-                    map.serialize_entry("session", &session.saved())?;
+                    map.serialize_entry("session", &session.state())?;
                 }
             }
             Stage::AskingAfter { hook, input, output } => {
-                map.serialize_entry("stage", "asking-after")?;
-                map.serialize_entry("input", input)?;
+                self.write_input(&mut map, input)?;
                 map.serialize_entry("hook", &hook.0)?;
                 map.serialize_entry("output", output)?;
             }
-            Stage::Done { result, terminate, was_run } => {
-                map.serialize_entry("stage", "done")?;
-                map.serialize_entry("result", result.as_ref())?;
-                map.serialize_entry("terminate", terminate)?;
-                map.serialize_entry("wasRun", was_run)?;
-            }
         }
         map.end()
+    }
+}
+
+impl Call {
+    /// The input, unless it is the very text that the message has.
+    fn write_input<M: SerializeMap>(&self, map: &mut M, input: &RawJson) -> Result<(), M::Error> {
+        match &self.call.input {
+            ToolInput::Json(own) if own == input => Ok(()),
+            _ => map.serialize_entry("input", input),
+        }
+    }
+}
+
+impl Stage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Validating { .. } => "validating",
+            Self::AskingBefore { .. } => "asking-before",
+            Self::AwaitingApproval { .. } => "awaiting-approval",
+            Self::Ready { .. } => "ready",
+            // Whoever reads this cannot know whether it was handed out after the saving, so it counts as handed out.
+            Self::Recording { .. } | Self::Running { .. } => "started",
+            Self::Delegated { .. } => "delegated",
+            Self::AskingAfter { .. } => "asking-after",
+            Self::Done { .. } => "done",
+        }
     }
 }
 

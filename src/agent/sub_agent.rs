@@ -117,7 +117,8 @@ impl Call {
         let outcome = work(session, context.now);
         outer.ids.next = session.conversation.ids.next;
         outer.checkpoints = session.conversation.checkpoints;
-        while let Some(effect) = session.poll_effect() {
+        // What a checkpoint writes is said by the outermost session, when the host takes it.
+        while let Some(effect) = session.conversation.effects.pop_front() {
             outer.effects.push_back(if effect.is_for_a_function() {
                 Effect::OfSubAgent { tool: tool.clone(), effect: Box::new(effect) }
             } else {

@@ -2,11 +2,20 @@
 
 use std::sync::{Arc, Weak};
 
-use super::Store;
+use super::Journal;
 use super::driver::Driver;
 use super::effects::no_panic;
-use crate::agent::Input;
+use crate::agent::{Input, Save};
 use crate::error::{Error, ErrorKind};
+
+/// Checkpoints that wait to be saved.
+pub(super) struct Waiting {
+    pub(super) seqs: Vec<u64>,
+    /// All of them in one.
+    pub(super) save: Save,
+    /// Why they cannot be saved: they build on one that failed.
+    pub(super) gap: Option<Error>,
+}
 
 /// The right to save the checkpoints of a conversation. There is one at a time, so that saves never overlap.
 pub(super) struct Saver {
@@ -21,20 +30,22 @@ impl Saver {
     }
 
     /// Saves until nothing waits. Checkpoints that come in during a save share the next one.
-    pub(super) async fn save_all(mut self, store: Option<Arc<dyn Store>>) {
-        while let Some((waiting, snapshot)) = self.take() {
-            let outcome = match &store {
-                Some(store) => match no_panic(async { store.save(snapshot).await }).await {
+    pub(super) async fn save_all(mut self, journal: Option<Arc<dyn Journal>>) {
+        while let Some(Waiting { seqs, save, gap }) = self.take() {
+            let outcome = match (gap, &journal) {
+                (Some(error), _) => Err(error),
+                (None, Some(journal)) => match no_panic(async { journal.write(save).await }).await {
                     Ok(outcome) => outcome,
                     Err(panic) => Err(Error::new(ErrorKind::Storage, panic)),
                 },
-                None => {
-                    let message = "the agent says it has a store, but none was given to the runner";
+                (None, None) => {
+                    let message = "the agent says it has a store, but the runner was given no journal";
                     Err(Error::new(ErrorKind::Storage, message))
                 }
             };
             let Some(driver) = self.driver.upgrade() else { return };
-            for seq in waiting {
+            driver.was_saved(outcome.as_ref().err());
+            for seq in seqs {
                 driver.post(match &outcome {
                     Ok(()) => Input::CheckpointSaved { seq },
                     Err(error) => Input::CheckpointFailed { seq, error: error.clone() },
@@ -43,7 +54,7 @@ impl Saver {
         }
     }
 
-    fn take(&mut self) -> Option<(Vec<u64>, String)> {
+    fn take(&mut self) -> Option<Waiting> {
         let taken = self.driver.upgrade()?.take_checkpoints();
         self.holds_claim = taken.is_some();
         taken

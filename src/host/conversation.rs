@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::driver::Driver;
 use super::runner::Parts;
-use super::{Host, Prompt, Run};
-use crate::agent::{Input, InputError, QueuedMessage, Session, Status};
+use super::{Host, Prompt, Run, effects};
+use crate::agent::{Input, InputError, QueuedMessage, Save, Session, Status};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Message, MessageId};
 
@@ -92,9 +92,51 @@ impl<H: Host> Conversation<H> {
         self.driver.input(Input::Unqueue { id: id.clone() }).map_err(Error::from)
     }
 
+    /// Goes to another place of the conversation's tree: what comes next follows this message, `None` for an empty history.
+    /// What followed it so far stays in the tree.
+    ///
+    /// # Errors
+    ///
+    /// `busy` while a run is active; `invalid-input` when there is no such message, or when it is an answer with tool calls.
+    pub fn seek(&self, to: Option<&MessageId>) -> Result<(), Error> {
+        let outcome = self.driver.edit_session(|session| session.seek(to));
+        self.save();
+        Ok(outcome?)
+    }
+
+    /// Names a place of the conversation's tree; `None` takes the name away.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when there is no such message.
+    pub fn label(&self, id: &MessageId, label: Option<String>) -> Result<(), Error> {
+        let outcome = self.driver.edit_session(|session| session.label(id, label));
+        self.save();
+        Ok(outcome?)
+    }
+
+    /// Reads the session: its tree, its history.
+    pub fn read<T>(&self, read: impl FnOnce(&Session) -> T) -> T {
+        self.driver.session(read)
+    }
+
+    /// What has changed since the last time this was asked, for a caller that keeps the saved form without a journal. The
+    /// lines of a [`Save::Append`] belong behind what the calls before gave.
+    pub fn changes(&self) -> Save {
+        self.driver.edit_session(Session::changes)
+    }
+
     /// The state of a conversation that begins with this one's history up to a message.
-    pub(super) fn fork(&self, last: &MessageId, seed: u64) -> Option<String> {
-        self.driver.session(|session| session.fork(last, seed)).map(|fork| fork.snapshot())
+    pub(super) fn fork(&self, last: &MessageId, seed: u64) -> Result<String, Error> {
+        let fork = self.driver.session(|session| session.fork(last, seed))?;
+        Ok(fork.snapshot())
+    }
+
+    /// Saves what waits to be saved although no run is read.
+    fn save(&self) {
+        for effect in self.driver.take_checkpoint_effects() {
+            effects::start(&self.host, &self.parts, &self.driver, effect);
+        }
     }
 
     fn run(&self, number: u64) -> Run<H> {

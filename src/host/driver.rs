@@ -11,9 +11,11 @@ use std::task::{Context, Waker};
 
 use futures_channel::oneshot;
 
+use super::checkpoints::Waiting;
 use super::deadlines::{Deadline, Deadlines};
 use super::{BoxFuture, CancelToken, Host};
-use crate::agent::{Effect, Event, EventKind, HookId, Input, InputError, ModelCallId, Session, Status};
+use crate::agent::{Effect, Event, EventKind, HookId, Input, InputError, ModelCallId, Save, Session, Status};
+use crate::error::Error;
 use crate::model::{CallId, Content, EncodedCache, MessageId};
 use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
@@ -66,6 +68,7 @@ impl Driver {
                 deadlines: Deadlines::default(),
                 effects: VecDeque::new(),
                 checkpoints: Vec::new(),
+                gap: None,
                 saving: false,
                 events: Vec::new(),
                 steered: Vec::new(),
@@ -90,6 +93,15 @@ impl Driver {
     /// Reads the session.
     pub(super) fn session<T>(&self, read: impl FnOnce(&Session) -> T) -> T {
         read(&self.lock().session)
+    }
+
+    /// Changes what of the session may be changed without an input.
+    pub(super) fn edit_session<T>(&self, edit: impl FnOnce(&mut Session) -> T) -> T {
+        self.change(|state, aftermath| {
+            let outcome = edit(&mut state.session);
+            state.settle(aftermath);
+            outcome
+        })
     }
 
     /// Encodes or does other pure work with the cache of encoded turns.
@@ -203,12 +215,20 @@ impl Driver {
         self.lock().saving = false;
     }
 
-    /// Takes the checkpoints that wait to be saved, and the snapshot that covers all of them. `None` gives the claim back.
-    pub(super) fn take_checkpoints(&self) -> Option<(Vec<u64>, String)> {
+    /// Takes the checkpoints that wait to be saved. `None` gives the claim back.
+    pub(super) fn take_checkpoints(&self) -> Option<Waiting> {
         let mut state = self.lock();
         let waiting = std::mem::take(&mut state.checkpoints);
-        state.saving = !waiting.is_empty();
-        state.saving.then(|| (waiting, state.session.snapshot()))
+        let (seqs, saves): (Vec<u64>, Vec<Save>) = waiting.into_iter().unzip();
+        let save = saves.into_iter().reduce(Save::then);
+        state.saving = save.is_some();
+        let gap = state.gap.clone().filter(|_| matches!(save, Some(Save::Append(_))));
+        save.map(|save| Waiting { seqs, save, gap })
+    }
+
+    /// Remembers whether what comes next can build on what was just saved.
+    pub(super) fn was_saved(&self, failure: Option<&Error>) {
+        self.lock().gap = failure.cloned();
     }
 
     /// Polls every task once, in the order in which they were started. A run has a handful of them, so this costs less than
@@ -275,6 +295,15 @@ impl Driver {
         })
     }
 
+    /// Takes what tells that something waits to be saved.
+    pub(super) fn take_checkpoint_effects(&self) -> VecDeque<Effect> {
+        let mut state = self.lock();
+        let (checkpoints, others): (VecDeque<_>, VecDeque<_>) =
+            state.effects.drain(..).partition(|effect| matches!(effect, Effect::Checkpoint { .. }));
+        state.effects = others;
+        checkpoints
+    }
+
     /// Takes what is left of a run that nobody reads: the effects to start, without its events.
     pub(super) fn take_leftovers(&self) -> Vec<Effect> {
         self.change(|state, _| {
@@ -338,7 +367,9 @@ struct State {
     /// Effects that wait for the run to start them.
     effects: VecDeque<Effect>,
     /// Checkpoints that wait to be saved.
-    checkpoints: Vec<u64>,
+    checkpoints: Vec<(u64, Save)>,
+    /// Why the last save failed.
+    gap: Option<Error>,
     /// Whether checkpoints are being saved.
     saving: bool,
     events: Vec<Event>,
@@ -375,9 +406,10 @@ impl State {
                 Effect::CancelTool { call_id } => self.cancel_tool(&call_id, aftermath),
                 Effect::SetTimer { timer, at } => self.deadlines.set(timer, at),
                 Effect::ClearTimer { timer } => self.deadlines.clear(timer),
-                Effect::Checkpoint { seq } => {
-                    self.checkpoints.push(seq);
-                    self.effects.push_back(Effect::Checkpoint { seq });
+                Effect::Checkpoint { seq, save } => {
+                    self.checkpoints.push((seq, save));
+                    // Tells the run that something waits to be saved.
+                    self.effects.push_back(Effect::Checkpoint { seq, save: Save::Append(String::new()) });
                 }
                 starting => self.effects.push_back(starting),
             }

@@ -61,7 +61,7 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
         Effect::Checkpoint { .. } => {
             // In the background: the last checkpoint of an aborted run is saved after the run is over.
             if let Some(saver) = Saver::claim(driver) {
-                host.spawn(saver.save_all(parts.store.clone()));
+                host.spawn(saver.save_all(parts.journal.clone()));
             }
         }
         Effect::OfSubAgent { tool, effect } => {

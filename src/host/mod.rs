@@ -14,6 +14,7 @@ mod driver;
 mod effects;
 mod function_model;
 mod hooks;
+mod journal;
 mod maybe_send;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -36,6 +37,7 @@ pub use conversation::Conversation;
 pub use credentials::CredentialSource;
 pub use function_model::FunctionModel;
 pub use hooks::{ApprovalRequest, Approver, HookContext, Hooks};
+pub use journal::Journal;
 pub use maybe_send::{BoxFuture, BoxStream, MaybeSend, MaybeSync};
 pub use prompt::Prompt;
 pub use run::{Answer, Run};
@@ -45,7 +47,7 @@ pub use signing::SigningKey;
 #[cfg(feature = "oauth")]
 #[cfg_attr(not(any(feature = "native", feature = "web")), allow(unused_imports))]
 pub(crate) use signing::{pkcs8, unreadable};
-pub use store::Store;
+pub use store::{MemoryStore, Store, Stored, conflict};
 pub use tool::{FunctionTool, IntoToolResult, Tool, ToolContext};
 
 use crate::error::Error;

@@ -3,14 +3,16 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use serde::de::DeserializeOwned;
 
+use super::journal::StoredJournal;
 use super::{
     Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
-    MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
+    Journal, MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
 };
-use crate::agent::{self, Agent, Event, Session, ToolDefinition};
+use crate::agent::{self, Agent, Event, RestoreError, Session, ToolDefinition};
 use crate::error::{Error, ErrorKind};
 use crate::model::MessageId;
 use crate::ordered_map::OrderedMap;
@@ -117,12 +119,12 @@ impl<H: Host> Runner<H> {
         self
     }
 
-    /// Sets where checkpoints are kept. A store keeps one conversation, so give each conversation a clone of the runner
-    /// with its own.
+    /// Sets where the checkpoints of one conversation go: give each conversation a clone of the runner with its own. For
+    /// conversations that are kept in a [`Store`], [`open`](Self::open) does it.
     #[must_use]
-    pub fn store(mut self, store: impl Store) -> Self {
+    pub fn journal(mut self, journal: impl Journal) -> Self {
         Arc::make_mut(&mut self.agent).has_store = true;
-        Arc::make_mut(&mut self.parts).store = Some(Arc::new(store));
+        Arc::make_mut(&mut self.parts).journal = Some(Arc::new(journal));
         self
     }
 
@@ -154,27 +156,48 @@ impl<H: Host> Runner<H> {
     ///
     /// `invalid-input` when the text is not a snapshot, is damaged, or was written by a newer version.
     pub fn restore(&self, snapshot: &str) -> Result<Conversation<H>, Error> {
-        let session = Session::restore(snapshot, self.agent.clone(), self.host.now())
-            .map_err(|error| Error::new(ErrorKind::InvalidInput, error.to_string()))?;
+        let session = Session::restore(snapshot, self.agent.clone(), self.host.now()).map_err(unreadable)?;
         Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
+    }
+
+    /// As [`restore`](Self::restore), for a text that is what the journal holds: checkpoints add to it. After `restore` the
+    /// first one writes everything.
+    ///
+    /// # Errors
+    ///
+    /// As for `restore`.
+    pub fn restore_stored(&self, stored: &str) -> Result<Conversation<H>, Error> {
+        let session = Session::restore_stored(stored, self.agent.clone(), self.host.now()).map_err(unreadable)?;
+        Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
+    }
+
+    /// Takes up the conversation that a store keeps under an id, or begins it there. From now on it is saved before anything
+    /// happens that a restore must know of. What was open when it was saved goes on with [`Conversation::resume`].
+    ///
+    /// # Errors
+    ///
+    /// `storage` when the store cannot be read; `invalid-input` when what it keeps is no conversation or was written by a
+    /// newer version.
+    pub async fn open(&self, store: Arc<dyn Store>, id: &str) -> Result<Conversation<H>, Error> {
+        let stored = store.read(id).await?;
+        let version = Arc::new(AtomicU64::new(stored.as_ref().map_or(0, |stored| stored.version)));
+        let runner = self.clone().journal(StoredJournal { store, id: id.to_owned(), version });
+        match stored {
+            Some(stored) => runner.restore_stored(&stored.text),
+            None => runner.conversation(),
+        }
     }
 
     /// Starts a conversation that begins with the history of another one up to a message, that one included, and goes its
     /// own way: to try another prompt, or to answer one again. It is a conversation of this runner, so give it a clone with
-    /// a store of its own where the first one has a store.
+    /// a journal of its own where the first one has one.
     ///
     /// # Errors
     ///
     /// `invalid-input` when there is no such message, or when it is an answer with tool calls: no conversation goes on
     /// between a call and its result. `internal` when the platform has no source of randomness.
     pub fn fork(&self, conversation: &Conversation<H>, last: &MessageId) -> Result<Conversation<H>, Error> {
-        let fork = conversation.fork(last, self.seed()?).ok_or_else(|| {
-            let message = format!(
-                "no conversation can go on after the message {last}: choose a user message, a final \
-                answer or the results of tool calls"
-            );
-            Error::new(ErrorKind::InvalidInput, message)
-        })?;
+        let fork = conversation.fork(last, self.seed()?)?;
         self.restore(&fork)
     }
 
@@ -223,6 +246,10 @@ pub(super) struct AgentParts<H> {
     pub(super) parts: Arc<Parts<H>>,
 }
 
+fn unreadable(error: RestoreError) -> Error {
+    Error::new(ErrorKind::InvalidInput, error.to_string())
+}
+
 /// The functions of an agent.
 #[derive(Clone)]
 pub(super) struct Parts<H> {
@@ -235,7 +262,7 @@ pub(super) struct Parts<H> {
     pub(super) formats_requests: bool,
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
-    pub(super) store: Option<Arc<dyn Store>>,
+    pub(super) journal: Option<Arc<dyn Journal>>,
 }
 
 impl<H> Default for Parts<H> {
@@ -249,7 +276,7 @@ impl<H> Default for Parts<H> {
             formats_requests: false,
             observer: None,
             approver: None,
-            store: None,
+            journal: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crablet::agent::{
-    Approval, ContextEdit, Effect, Event, HookQuestion, HookReply, Input, Session, Status, TimerId, ToolOutput,
+    Approval, ContextEdit, Effect, Event, HookQuestion, HookReply, Input, Save, Session, Status, TimerId, ToolOutput,
 };
 use crablet::model::{Body, Content};
 use crablet::{Error, ErrorKind, Millis};
@@ -41,7 +41,7 @@ pub(crate) struct World<'script> {
     kill_next: Option<(KillPoint, u64)>,
     dice: Dice,
     now: Millis,
-    store: Option<(String, usize)>,
+    store: Option<Stored>,
     pub(crate) events: Vec<Event>,
     failures: Vec<u32>,
     pub(crate) performed: BTreeMap<String, u32>,
@@ -57,11 +57,23 @@ pub(crate) struct Aftermath {
     pub(crate) killed: BTreeMap<KillPoint, u32>,
 }
 
+/// What is on the disk.
+#[derive(Clone)]
+struct Stored {
+    text: String,
+    /// How many events had been shown by then.
+    seen: usize,
+}
+
 /// A process: all of it is gone when it is killed.
 pub(crate) struct Process {
     session: Session,
     open: Vec<Open>,
     timers: Vec<(TimerId, Millis)>,
+    /// What a store would hold if every checkpoint that was asked for were saved.
+    written: String,
+    /// What was acknowledged without being saved.
+    unsaved: Option<Save>,
     /// The timer that was set with the last model call, which a restored call sets anew.
     silence: Option<TimerId>,
 }
@@ -70,6 +82,8 @@ pub(crate) struct Process {
 pub(crate) struct Open {
     effect: Effect,
     is_streaming: bool,
+    /// How many events belong to the state that a checkpoint writes.
+    seen: Option<usize>,
 }
 
 pub(crate) struct Killed;
@@ -126,8 +140,10 @@ impl<'script> World<'script> {
             (point, self.dice.roll(5))
         });
         let agent = Arc::new(self.script.agent());
+        // Both ways to go on: adding to what is stored, or beginning it again.
+        let restore = if self.dice.roll(2) == 0 { Session::restore_stored } else { Session::restore };
         let (session, seen) = match &self.store {
-            Some((text, seen)) => (Session::restore(text, agent, self.now).unwrap(), *seen),
+            Some(Stored { text, seen }) => (restore(text, agent, self.now).unwrap(), *seen),
             None => {
                 let mut session = Session::new(agent, self.script.seed);
                 session.handle(self.now, Input::Prompt(text("go"))).unwrap();
@@ -136,7 +152,8 @@ impl<'script> World<'script> {
         };
         // What was shown after the saved moment is shown again.
         self.events.truncate(seen);
-        Process { session, open: Vec::new(), timers: Vec::new(), silence: None }
+        let written = self.store.as_ref().map(|stored| stored.text.clone()).unwrap_or_default();
+        Process { written, ..Process::new(session) }
     }
 
     /// Works in a random order until the run is over.
@@ -165,7 +182,14 @@ impl<'script> World<'script> {
 
     fn perform(&mut self, process: &mut Process, index: usize) -> Result<(), Killed> {
         self.pass(KillPoint::EffectNotPerformed)?;
-        let Open { effect, is_streaming } = process.open.remove(index);
+        // Checkpoints are saved in their order.
+        let is_checkpoint = |open: &Open| matches!(open.effect, Effect::Checkpoint { .. });
+        let index = if is_checkpoint(&process.open[index]) {
+            process.open.iter().position(is_checkpoint).unwrap_or(index)
+        } else {
+            index
+        };
+        let Open { effect, is_streaming, seen } = process.open.remove(index);
         match effect {
             Effect::CallModel { call, ref request } => {
                 let history = process.session.history();
@@ -174,7 +198,7 @@ impl<'script> World<'script> {
                 if !is_streaming {
                     self.give(process, Input::ModelEvents { call, events: first });
                     self.speak_up(process, number);
-                    process.open.push(Open { effect, is_streaming: true });
+                    process.open.push(Open { effect, is_streaming: true, seen });
                     return self.pass(KillPoint::MidStream);
                 }
                 let is_short = request.messages.iter().any(|message| in_short(message).contains("messages in short"));
@@ -223,11 +247,15 @@ impl<'script> World<'script> {
                 };
                 self.give(process, Input::HookReplied { hook, reply });
             }
-            Effect::Checkpoint { seq } => {
-                let text = process.session.snapshot();
+            Effect::Checkpoint { seq, save } => {
+                let save = process.unsaved.take().map_or(save.clone(), |unsaved| unsaved.then(save));
                 // Only the saving before a model call leaves no tool in the phase of the run.
-                if self.saving == Saving::BeforeAcknowledging || !text.contains(r#""type":"tools""#) {
-                    self.store = Some((text, self.events.len()));
+                let last_line = save.text().lines().last().unwrap_or_default();
+                if self.saving == Saving::BeforeAcknowledging || !last_line.contains(r#""type":"tools""#) {
+                    let before = self.store.take().map(|stored| stored.text).unwrap_or_default();
+                    self.store = Some(Stored { text: added(before, &save), seen: seen.unwrap_or_default() });
+                } else {
+                    process.unsaved = Some(save);
                 }
                 self.give(process, Input::CheckpointSaved { seq });
             }
@@ -281,7 +309,7 @@ impl<'script> World<'script> {
     fn compare_with_a_restored_copy(&self, process: &Process) {
         let text = process.session.snapshot();
         let session = Session::restore(&text, process.session.agent().clone(), self.now).unwrap();
-        let mut copy = Process { session, open: Vec::new(), timers: Vec::new(), silence: None };
+        let mut copy = Process::new(session);
         copy.drain(&mut Vec::new());
         let (ours, theirs) = (process.waits_for(), copy.waits_for());
         let seed = self.script.seed;
@@ -293,7 +321,27 @@ impl<'script> World<'script> {
     }
 }
 
+/// What a store holds after this save.
+fn added(stored: String, save: &Save) -> String {
+    match save {
+        Save::Append(lines) => stored + lines,
+        Save::Replace(lines) => lines.clone(),
+    }
+}
+
 impl Process {
+    fn new(session: Session) -> Self {
+        Self { session, open: Vec::new(), timers: Vec::new(), written: String::new(), unsaved: None, silence: None }
+    }
+
+    /// The lines that were added say the same as the whole.
+    fn check_what_is_written(&self) {
+        let restored = |text: &str| {
+            Session::restore(text, self.session.agent().clone(), Millis(0)).map(|session| session.snapshot())
+        };
+        assert_eq!(restored(&self.written).unwrap(), restored(&self.session.snapshot()).unwrap());
+    }
+
     fn drain(&mut self, events: &mut Vec<Event>) {
         let mut calls_model = false;
         while let Some(effect) = self.session.poll_effect() {
@@ -312,13 +360,21 @@ impl Process {
                         |open| !matches!(&open.effect, Effect::CallTool { call_id: own, .. } if own == call_id),
                     );
                 }
+                Effect::Checkpoint { save, .. } => {
+                    self.written = added(std::mem::take(&mut self.written), save);
+                    self.check_what_is_written();
+                    self.open.push(Open::new(&effect));
+                }
                 Effect::CancelModel { .. } => panic!("nothing is given up in these scripts"),
-                _ => self.open.push(Open { effect: effect.clone(), is_streaming: false }),
+                _ => self.open.push(Open::new(&effect)),
             }
             calls_model = matches!(effect, Effect::CallModel { .. });
         }
         while let Some(event) = self.session.poll_event() {
             events.push(event);
+        }
+        for open in &mut self.open {
+            open.seen.get_or_insert(events.len());
         }
     }
 
@@ -348,6 +404,10 @@ impl Process {
 }
 
 impl Open {
+    fn new(effect: &Effect) -> Self {
+        Self { effect: effect.clone(), is_streaming: false, seen: None }
+    }
+
     /// A tool that never answers, once it was performed, or before.
     fn hangs(&self) -> bool {
         matches!(&self.effect, Effect::CallTool { tool, .. } if tool.name == "hanging")

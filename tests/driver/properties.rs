@@ -1,6 +1,6 @@
 //! Whatever happens in whatever order: a run ends exactly once, leaves nothing behind, and the next prompt works.
 
-use crablet::agent::{Approval, Event, EventKind, Status};
+use crablet::agent::{Approval, Event, EventKind, Save, Status};
 use crablet::host::RunControl;
 use crablet::{Error, ErrorKind};
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ proptest! {
             .tool(guarded, async |_: Value, _| "ok");
         if stored {
             let saving = host.clone();
-            runner = runner.store(move |_: String| {
+            runner = runner.journal(move |_: Save| {
                 let host = saving.clone();
                 async move {
                     host.pause(3).await;

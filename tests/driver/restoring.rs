@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crablet::ErrorKind;
-use crablet::agent::Status;
+use crablet::agent::{Save, Status};
 use serde_json::Value;
 
 use super::support::ScriptedHost;
@@ -53,8 +53,11 @@ fn a_tool_that_had_started_is_not_run_again() {
     };
     let first = runner(&host, &host.model().calls(&[("c1", "pay", "{}")]))
         .tool(definition("pay"), pay(ran.clone(), true))
-        .store(move |snapshot: String| {
-            *saving.lock().unwrap() = snapshot;
+        .journal(move |save: Save| {
+            match save {
+                Save::Append(lines) => saving.lock().unwrap().push_str(&lines),
+                Save::Replace(lines) => *saving.lock().unwrap() = lines,
+            }
             async { Ok(()) }
         });
     let conversation = first.conversation().unwrap();
@@ -72,7 +75,7 @@ fn a_tool_that_had_started_is_not_run_again() {
 
     let model = host.model().text("It may have been paid.");
     let second =
-        runner(&host, &model).tool(definition("pay"), pay(ran.clone(), false)).store(|_: String| async { Ok(()) });
+        runner(&host, &model).tool(definition("pay"), pay(ran.clone(), false)).journal(|_: Save| async { Ok(()) });
     let restored = second.restore(&snapshot).unwrap();
     let events = host.block_on(events(restored.resume().unwrap()));
     let result = events.iter().find(|event| event["type"] == "tool-result").unwrap();

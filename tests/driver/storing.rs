@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use crablet::agent::Save;
 use crablet::{Error, ErrorKind};
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ fn a_tool_starts_only_after_its_checkpoint_is_saved() {
             runs.lock().unwrap().push("run");
             async { "done" }
         })
-        .store(move |_snapshot: String| {
+        .journal(move |_: Save| {
             let (saves, host) = (saves.clone(), saving.clone());
             async move {
                 saves.lock().unwrap().push("save begins");
@@ -44,7 +45,7 @@ fn a_failed_save_ends_the_run_and_the_next_prompt_works() {
     let model = host.model().text("unheard").text("heard");
     let failing = Arc::new(Mutex::new(true));
     let fails = failing.clone();
-    let runner = runner(&host, &model).store(move |_: String| {
+    let runner = runner(&host, &model).journal(move |_: Save| {
         let fails = *fails.lock().unwrap();
         async move { if fails { Err(Error::new(ErrorKind::Internal, "the disk is full")) } else { Ok(()) } }
     });
@@ -61,7 +62,7 @@ fn a_failed_save_ends_the_run_and_the_next_prompt_works() {
 fn an_abort_does_not_wait_for_a_store_that_hangs() {
     let host = ScriptedHost::new();
     let model = host.model();
-    let runner = runner(&host, &model).store(|_: String| std::future::pending());
+    let runner = runner(&host, &model).journal(|_: Save| std::future::pending());
     let conversation = runner.conversation().unwrap();
     let mut run = conversation.send("one").unwrap();
     let control = run.control();

@@ -132,7 +132,7 @@ impl Harness {
     /// The latest checkpoint that was asked for.
     pub(crate) fn checkpoint(&self) -> u64 {
         let seq = self.effects.iter().rev().find_map(|effect| match effect {
-            Effect::Checkpoint { seq } => Some(*seq),
+            Effect::Checkpoint { seq, .. } => Some(*seq),
             _ => None,
         });
         seq.expect("a checkpoint was asked for")

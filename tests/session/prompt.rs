@@ -1,7 +1,7 @@
 //! A prompt, the model's answer, and the end of the run.
 
-use crablet::agent::{EndReason, Input, InputError, Status, ToolOutput};
-use crablet::model::StopReason;
+use crablet::agent::{EndReason, Input, InputError, Status, ToolOutput, TreeError};
+use crablet::model::{MessageId, StopReason};
 
 use crate::harness::{Harness, agent, text, tool};
 
@@ -70,8 +70,9 @@ fn a_fork_goes_its_own_way() {
     host.tool_ends("1", ToolOutput::text("ok"));
     host.answer("one");
     let ids: Vec<_> = host.session.history().iter().map(|message| message.id.clone()).collect();
-    assert!(host.session.fork(&ids[1], 7).is_none(), "a call is not separated from its result");
-    assert!(host.session.fork(&crablet::model::MessageId::new("?"), 7).is_none());
+    let refused = |id: &MessageId| host.session.fork(id, 7).unwrap_err();
+    assert_eq!(refused(&ids[1]), TreeError::Open(ids[1].clone()), "a call is not separated from its result");
+    assert_eq!(refused(&MessageId::new("?")), TreeError::Unknown(MessageId::new("?")));
 
     let mut fork = Harness::of(host.session.fork(&ids[2], 7).unwrap(), host.now);
     fork.give(Input::Prompt(text("another way")));
