@@ -6,6 +6,7 @@ import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { type AssistantMessage, contentOf, type Input, type Message } from "./message.js";
 import { Run } from "./run.js";
+import { contentsOf } from "./saved-text.js";
 import type { ToolSet } from "./tool.js";
 import { StreamingMessage, Transcript } from "./transcript.js";
 
@@ -312,17 +313,4 @@ function textOf(saved: SessionSnapshot | undefined): string | undefined {
   if (saved.version !== 1)
     throw invalidInput(`this session was saved by a newer crablet (version ${String(saved.version)}): update crablet`);
   return saved.snapshot;
-}
-
-/** What a user interface needs of a saved conversation before the module is loaded. */
-function contentsOf(snapshot: string): { readonly messages: readonly Message[]; readonly isOpen: boolean } {
-  try {
-    const { messages, run } = JSON.parse(snapshot) as { messages?: readonly Message[]; run?: unknown };
-    return { messages: messages ?? [], isOpen: run !== undefined && run !== null };
-  } catch (cause) {
-    throw new CrabletError(
-      { kind: "invalid-input", message: "this saved session is damaged: its snapshot is not JSON" },
-      { cause },
-    );
-  }
 }
