@@ -4,16 +4,17 @@
 //! cargo run --example agent -- --model-url http://localhost:11434/v1 --model qwen3 "Who are you?"
 //! cargo run --example agent -- --model-url … --shim-server files --token … 'List the directory "."'
 //! cargo run --example agent -- --model-url … --mcp-url http://localhost:3001/mcp 'Echo "hello"'
-//! cargo run --example agent -- --model-url … --session chat.json "And what did I ask before?"
+//! cargo run --example agent -- --model-url … --session monday "And what did I ask before?"
 //! ```
 //!
-//! With `--session`, the conversation is kept in a file: the next prompt goes on with it, and a run that was killed is
-//! taken up where it was.
+//! With `--session`, the conversation is kept under a name in the folder `sessions`: the next prompt goes on with it, and a
+//! run that was killed is taken up where it was.
 //!
 //! The key is read from the environment variable `API_KEY`, and the shim's token from `SHIM_TOKEN` when it is not given.
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use crablet::agent::{Agent, EventKind};
 use crablet::host::mcp::{self, ConnectOptions, Connection, HttpServer};
@@ -23,6 +24,9 @@ use crablet::mcp::transport::websocket::WebSocketOptions;
 use crablet::model::{Credentials, openai_chat};
 use crablet::native::{FileStore, NativeHost};
 use crablet::{Error, ErrorKind};
+
+/// The folder of conversations.
+const SESSIONS: &str = "sessions";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -57,12 +61,7 @@ async fn run(arguments: Arguments) -> Result<(), Error> {
     }
 
     let conversation = match arguments.session {
-        Some(path) => {
-            let store = FileStore::open(path)?;
-            let saved = store.load().await?;
-            let agent = agent.store(store);
-            saved.map_or_else(|| agent.conversation(), |saved| agent.restore(&saved))?
-        }
+        Some(name) => agent.open(Arc::new(FileStore::new(SESSIONS)), &name).await?,
         None => agent.conversation()?,
     };
     if let Some(interrupted) = conversation.resume() {
@@ -114,7 +113,7 @@ fn connect(host: &NativeHost, arguments: &Arguments) -> Result<Vec<Connection>, 
 }
 
 const USAGE: &str = "usage: agent [--model-url URL] [--model NAME] [--mcp-url URL]
-             [--shim-server NAME] [--token TOKEN] [--shim-url URL] [--session FILE] PROMPT";
+             [--shim-server NAME] [--token TOKEN] [--shim-url URL] [--session NAME] PROMPT";
 
 struct Arguments {
     model_url: String,
