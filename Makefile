@@ -1,6 +1,6 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package cases cases-package recorded size lint fuzz
+.PHONY: help demo demo-check test test-further test-all package cases cases-package conformance recorded size lint fuzz
 
 package_needs := rust wasm npm:src/js
 demo_needs := $(package_needs) npm:www npm:www/demo
@@ -31,6 +31,9 @@ cases: ## Runs the cases; CRABLET_CASES=FOLDER runs another folder of them
 
 cases-package: package ## Runs the cases through the packed npm package
 	@scripts/with.sh $(package_needs) npm:pkg-tests -- node scripts/cases-package.mjs
+
+conformance: package ## Runs the official MCP conformance suite against both builds of the client
+	@scripts/with.sh $(package_needs) npm:pkg-tests/conformance -- node scripts/conformance.mjs
 
 recorded: package ## Runs the recorded traffic natively and through the npm package; CRABLET_RECORDED=FOLDER names its folder
 	@scripts/with.sh $(package_needs) npm:pkg-tests -- node scripts/recorded.mjs

@@ -19,6 +19,7 @@ test    | page       | npm:www                                                  
 further | lint       | rust wasm deny hack npm:.                                    | scripts/lint.sh
 further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
+further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
 further | size       | npm:src/js                                                   | node scripts/size.mjs
 further | live       | npm:pkg-tests npm:www/demo chromium                          | node pkg-tests/run.mjs live
 further | live-rust  | rust node                                                    | cargo test --test mcp_live -- --ignored

@@ -1,6 +1,7 @@
 use super::super::{Era, Inbound, RequestId};
 use super::exchange::{Purpose, Reading};
 use super::headers::SessionId;
+use super::legacy::Legacy;
 use super::{ExchangeId, LINGER, SessionPhase, StreamableHttp, VersionHeader, headers, refusal};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
@@ -41,7 +42,11 @@ impl StreamableHttp {
                 }
             }
             Purpose::Notify { .. } => {}
-            Purpose::Listen if is_stream => {}
+            Purpose::Listen | Purpose::Legacy if is_stream => {}
+            Purpose::Legacy => {
+                self.abort(key);
+                self.end_legacy(key, None);
+            }
             Purpose::Listen => {
                 self.session.listening = false;
                 self.abandon(key);
@@ -53,6 +58,9 @@ impl StreamableHttp {
                 }
                 let refusal = match status {
                     202 | 204 => return self.acknowledged(now, key, id, status),
+                    _ if is_success && matches!(self.legacy, Legacy::Open(_)) => {
+                        return self.acknowledged(now, key, id, status);
+                    }
                     401 | 403 => Some(refusal::from_status(status, None)),
                     _ if is_resumed && !is_stream => Some(refusal::not_resumed(status)),
                     _ => None,
@@ -116,7 +124,13 @@ impl StreamableHttp {
         loop {
             let Some(exchange) = self.exchanges.get_mut(&key) else { return };
             let Reading::Stream(parser) = &mut exchange.reading else { return };
+            let is_legacy = exchange.purpose == Purpose::Legacy;
             let (is_event, data) = match parser.next_event() {
+                Ok(Some(event)) if is_legacy && event.name == "endpoint" => {
+                    let reference = event.data.to_owned();
+                    self.take_endpoint(now, key, &reference);
+                    continue;
+                }
                 // Only events named `message`, or not named, are JSON-RPC; an empty one merely carries an id.
                 Ok(Some(event)) if event.name == "message" && !event.data.is_empty() => {
                     (true, Some(event.data.to_owned()))
@@ -187,6 +201,9 @@ impl StreamableHttp {
         let rpc_error = refusal::rpc_error(body);
         let from_status = refusal::from_status(status, exchange.retry_after);
         let Some(id) = exchange.request_id().cloned() else { return self.fail(now, key, from_status) };
+        if rpc_error.is_none() && self.may_be_legacy(key) {
+            return self.try_legacy(now, key, from_status);
+        }
         let is_about_session = exchange.era != Era::Stateless
             && !exchange.opens_session()
             && refusal::is_about_session(status, rpc_error.as_ref());
@@ -212,7 +229,11 @@ impl StreamableHttp {
     /// The server took the request and will answer elsewhere, which only the listening stream can be.
     fn acknowledged(&mut self, now: Millis, key: ExchangeId, id: RequestId, status: u16) {
         if self.session.listening {
-            self.abandon(key);
+            if let Some(exchange) = self.exchanges.get_mut(&key) {
+                exchange.purpose = Purpose::Notify { announces: false };
+                exchange.reading = Reading::Rest;
+                self.set_timer(key, now.after(LINGER));
+            }
             return self.deliver(Inbound::Activity { request_id: id });
         }
         let message = format!("the server took the request and gave no answer to it (HTTP {status})");

@@ -31,9 +31,16 @@ pub(super) struct Exchange {
 /// What an exchange is for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Purpose {
-    Request { id: RequestId, opens_session: bool },
-    Notify { announces: bool },
+    Request {
+        id: RequestId,
+        opens_session: bool,
+    },
+    Notify {
+        announces: bool,
+    },
     Listen,
+    /// The one stream of the transport before this one.
+    Legacy,
     Delete,
 }
 
@@ -110,7 +117,7 @@ impl Exchange {
         let is_possible = match self.purpose {
             Purpose::Request { .. } => self.resumption.last_event_id.is_some() && !self.answered,
             Purpose::Listen => self.resumption.was_open,
-            Purpose::Notify { .. } | Purpose::Delete => false,
+            Purpose::Notify { .. } | Purpose::Legacy | Purpose::Delete => false,
         };
         if !is_possible || self.era == Era::Stateless || self.resumption.attempts >= RESUMPTION_LIMIT {
             return None;
@@ -122,7 +129,7 @@ impl Exchange {
     pub(super) fn method(&self) -> &'static str {
         match (&self.purpose, &self.resumption.last_event_id) {
             (Purpose::Delete, _) => "DELETE",
-            (Purpose::Listen, _) | (_, Some(_)) => "GET",
+            (Purpose::Listen | Purpose::Legacy, _) | (_, Some(_)) => "GET",
             _ => "POST",
         }
     }

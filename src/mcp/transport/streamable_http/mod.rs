@@ -3,12 +3,13 @@
 //!
 //! Sources: revision 2025-11-25, "Streamable HTTP" (sessions, the listening GET stream, resumption) and revision
 //! 2026-07-28, "Streamable HTTP" (every request by itself). The machine speaks both at once; each message says for which
-//! era it was written.
+//! era it was written. A server that knows neither is tried with HTTP+SSE, the transport before.
 
 mod answer;
 mod exchange;
 mod headers;
 mod io;
+mod legacy;
 mod refusal;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ pub use io::{Effect, ExchangeId, Input, StreamableHttpOptions};
 
 use self::exchange::{Exchange, Purpose, Reading};
 use self::headers::SessionId;
+use self::legacy::Legacy;
 use super::{Era, Inbound, OPAQUE_FAILURE, Outbound, RequestId, Revision};
 use crate::error::{Error, ErrorKind};
 use crate::ordered_map::OrderedMap;
@@ -52,6 +54,7 @@ pub struct StreamableHttp {
     next_exchange: u64,
     exchanges: OrderedMap<ExchangeId, Exchange>,
     session: Session,
+    legacy: Legacy,
     effects: VecDeque<Effect>,
     over: bool,
 }
@@ -97,6 +100,7 @@ impl StreamableHttp {
             next_exchange: 0,
             exchanges: OrderedMap::new(),
             session: Session::default(),
+            legacy: Legacy::default(),
             effects: VecDeque::new(),
             over: false,
         }
@@ -186,7 +190,9 @@ impl StreamableHttp {
         if let Some(key) = listening.map(|(key, _)| *key) {
             self.abandon(key);
         }
-        self.session = Session { version_header: self.session.version_header, ..Session::default() };
+        // The old transport has its one stream from the start.
+        let listening = matches!(self.legacy, Legacy::Open(_));
+        self.session = Session { version_header: self.session.version_header, listening, ..Session::default() };
     }
 
     fn post(&mut self, mut exchange: Exchange) -> ExchangeId {
@@ -208,7 +214,7 @@ impl StreamableHttp {
         let key = ExchangeId(self.next_exchange);
         self.next_exchange += 1;
         exchange.sends_version = self.sends_version(&exchange);
-        let request = headers::request(method, &self.options.url, &exchange);
+        let request = headers::request(method, self.address(method), &exchange);
         self.effects.push_back(Effect::Fetch { exchange: key, request });
         self.exchanges.insert(key, exchange);
         key
@@ -221,6 +227,7 @@ impl StreamableHttp {
             Era::Handshake(revision) => {
                 revision >= Revision::V2025_06_18
                     && !exchange.opens_session()
+                    && exchange.purpose != Purpose::Legacy
                     && !exchange.omits_version
                     && self.session.version_header != VersionHeader::Omitted
             }
@@ -253,6 +260,14 @@ impl StreamableHttp {
         }
     }
 
+    fn clear_timer(&mut self, key: ExchangeId) {
+        if let Some(exchange) = self.exchanges.get_mut(&key)
+            && std::mem::take(&mut exchange.has_timer)
+        {
+            self.effects.push_back(Effect::ClearTimer { exchange: key });
+        }
+    }
+
     fn take_timer(&mut self, now: Millis, key: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
         exchange.has_timer = false;
@@ -265,6 +280,10 @@ impl StreamableHttp {
                 exchange.purpose = Purpose::Notify { announces: false };
                 self.set_timer(key, now.after(NOTIFY_LIMIT));
                 self.settle(now);
+            }
+            (Purpose::Legacy, _) => {
+                self.abort(key);
+                self.end_legacy(key, None);
             }
             (_, Reading::Waiting) => self.reopen(key),
             _ => self.abandon(key),
@@ -323,6 +342,7 @@ impl StreamableHttp {
                 }
             }
             Purpose::Listen => self.session.listening = false,
+            Purpose::Legacy => self.end_legacy(key, None),
             Purpose::Delete => self.finish(),
         }
     }
