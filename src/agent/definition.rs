@@ -14,6 +14,10 @@ use crate::model::{Dollars, Model, RequestOptions};
 pub struct Agent {
     /// The model that answers.
     pub model: Model,
+    /// Models that answer in this order when the one before has failed: when its attempts are used up, when the provider
+    /// asks for a longer wait than [`Policy::retry_cap`], when an account has no credit left, or when the history is too
+    /// long for it. A run stays with the model that it fell back to; the next run begins with the first one again.
+    pub fallbacks: Vec<Model>,
     /// The system prompt.
     pub instructions: Option<Arc<str>>,
     /// The tools, in the order the model is told of them. Names are unique.
@@ -37,6 +41,7 @@ impl Agent {
     pub fn new(model: Model) -> Self {
         Self {
             model,
+            fallbacks: Vec::new(),
             instructions: None,
             tools: Vec::new(),
             discovery: None,

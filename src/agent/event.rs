@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::json::RawJson;
-use crate::model::{CallId, File, Message, MessageId, Source, StopReason, ToolResult, Usage};
+use crate::model::{CallId, File, Message, MessageId, ModelRef, Source, StopReason, ToolResult, Usage};
 
 /// One event of a run. A transcript can be rebuilt from events alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +122,8 @@ pub enum EventKind {
         delay: u64,
         /// What went wrong.
         error: Error,
+        /// The model that makes it, when it is another than before.
+        model: Option<ModelRef>,
     },
     /// `compaction-start`: the history is too long to be sent whole.
     CompactionStart,

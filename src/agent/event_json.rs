@@ -121,10 +121,11 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
         EventKind::ToolResult(result) => write_result(result, map),
         EventKind::Source(source) => map.serialize_entry("source", source),
         EventKind::File(file) => map.serialize_entry("file", file),
-        EventKind::StepRetry { attempt, delay, error } => {
+        EventKind::StepRetry { attempt, delay, error, model } => {
             map.serialize_entry("attempt", attempt)?;
             map.serialize_entry("delayMs", delay)?;
-            map.serialize_entry("error", error)
+            map.serialize_entry("error", error)?;
+            write_some("model", model.as_ref(), map)
         }
         EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after } => {
             map.serialize_entry("message", message)?;

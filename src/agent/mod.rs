@@ -13,6 +13,7 @@ mod effect;
 mod ending;
 mod event;
 mod event_json;
+mod fallback;
 mod ids;
 mod input;
 mod journal;

@@ -214,7 +214,7 @@ impl Run {
                 let attempt = call.attempt.saturating_add(1);
                 let message = "the process stopped while the model answered; the call is made again";
                 let error = Error::new(ErrorKind::StreamTruncated, message);
-                self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error });
+                self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error, model: None });
                 self.prepare_call(conversation, now, attempt);
             }
             Phase::Preparing { hook, question, attempt } => self.ask_again(conversation, now, question, hook, attempt),
@@ -244,6 +244,8 @@ fn read_run(run: &Object<'_>, conversation: &Conversation, open: &OpenEntries<'_
         active_tools: run.read("activeTools"),
         plan: StepPlan::default(),
         output: run.object("output").map(|output| read_output_schema(&output)).transpose()?,
+        fallback: run.read("fallback").unwrap_or_default(),
+        attempts_before: run.read("attemptsBefore").unwrap_or_default(),
         shortened: false,
         timers: Timers { set: run.objects("timers").iter().map(read_timer).collect::<Result<_, _>>()? },
         phase: read_phase(&phase, conversation, open)?,

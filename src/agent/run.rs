@@ -33,6 +33,10 @@ pub(super) struct Run {
     pub(super) plan: StepPlan,
     /// The object that the run shall end with.
     pub(super) output: Option<Output>,
+    /// How many models have failed in this run, each for good.
+    pub(super) fallback: usize,
+    /// The attempts that they made in this step.
+    pub(super) attempts_before: u32,
     /// Whether the step was shortened already because the provider called it too long. Once is enough to try.
     pub(super) shortened: bool,
     pub(super) timers: Timers,
@@ -113,6 +117,8 @@ impl Run {
             active_tools: None,
             plan: StepPlan::default(),
             output,
+            fallback: 0,
+            attempts_before: 0,
             shortened: false,
             timers: Timers::default(),
             phase: Phase::BetweenSteps,

@@ -91,6 +91,10 @@ impl Serialize for Run {
         if let Some(active_tools) = &self.active_tools {
             map.serialize_entry("activeTools", active_tools)?;
         }
+        if self.fallback > 0 {
+            map.serialize_entry("fallback", &self.fallback)?;
+            map.serialize_entry("attemptsBefore", &self.attempts_before)?;
+        }
         if let Some(output) = &self.output {
             map.serialize_entry("output", output)?;
         }

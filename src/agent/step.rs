@@ -37,6 +37,7 @@ impl Run {
         self.step_usage = Usage::default();
         self.active_tools = None;
         self.plan = StepPlan::default();
+        self.attempts_before = 0;
         self.shortened = false;
         self.context(conversation, now).emit(EventKind::StepStart);
         self.compact_beyond_threshold(conversation, now);
@@ -46,7 +47,7 @@ impl Run {
 
     /// Makes an attempt of the step's model call.
     pub(super) fn call_model(&mut self, conversation: &mut Conversation, now: Millis, attempt: u32) {
-        let request = Arc::new(self.plan.request(conversation, self.active_tools.as_deref(), self.output.as_ref()));
+        let request = self.request(conversation);
         if request.model.prices.is_none() && self.left(conversation).cost.is_some() {
             let message = format!(
                 "the run has a limit of cost, but the prices of the model \"{}\" are not known; give the model prices",
@@ -195,17 +196,23 @@ impl Run {
     fn attempt_failed(&mut self, conversation: &mut Conversation, now: Millis, call: ModelCall, error: Error) {
         if error.kind() == ErrorKind::ContextOverflow && self.shorten(conversation, now) {
             let attempt = call.attempt.saturating_add(1);
-            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error });
+            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error, model: None });
             self.prepare_call(conversation, now, attempt);
             return;
         }
         let jitter = conversation.ids.jitter(call.id.0);
-        if let Some(delay) = retry::delay(&conversation.agent.policy, &error, call.attempt, jitter) {
+        let own_attempt = call.attempt.saturating_sub(self.attempts_before);
+        if let Some(delay) = retry::delay(&conversation.agent.policy, &error, own_attempt, jitter) {
             let attempt = call.attempt.saturating_add(1);
             let mut context = self.context(conversation, now);
-            context.emit(EventKind::StepRetry { attempt, delay, error });
+            context.emit(EventKind::StepRetry { attempt, delay, error, model: None });
             context.set_timer(Purpose::Retry, delay);
             self.phase = Phase::Waiting { attempt };
+        } else if let Some(model) = self.fall_back(conversation, &error, call.attempt) {
+            let attempt = call.attempt.saturating_add(1);
+            let model = Some(model.reference());
+            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error, model });
+            self.prepare_call(conversation, now, attempt);
         } else {
             let message = self.store_cut_answer(
                 conversation,

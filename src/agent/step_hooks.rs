@@ -1,7 +1,5 @@
 //! The hooks before a model call: which model and tools the step has, and which messages it sends.
 
-use std::sync::Arc;
-
 use super::conversation::Conversation;
 use super::effect::{Effect, HookId, HookQuestion};
 use super::event::EndReason;
@@ -95,6 +93,10 @@ impl Run {
             }
             (StepQuestion::Step, Ok(HookReply::ChangeStep(change))) => {
                 self.active_tools.clone_from(&change.active_tools);
+                if change.model.is_some() {
+                    // Chosen for this step, so it is the first to be asked.
+                    self.fallback = 0;
+                }
                 self.plan.change = Some(change);
             }
             (StepQuestion::Context, Ok(HookReply::Continue)) => {
@@ -165,7 +167,7 @@ impl Run {
     ) {
         self.phase = Phase::Preparing { hook, question, attempt };
         let step = self.steps.saturating_sub(1);
-        let request = || Arc::new(self.plan.request(conversation, self.active_tools.as_deref(), self.output.as_ref()));
+        let request = || self.request(conversation);
         let question = match question {
             StepQuestion::Step => HookQuestion::PrepareStep { step, request: request() },
             StepQuestion::Context => HookQuestion::PrepareContext { step, request: request() },

@@ -74,7 +74,13 @@ fn every_kind() -> Vec<EventKind> {
         })),
         EventKind::Source(Source { url: Some("https://example.com".into()), title: None, replay: None }),
         EventKind::File(File { media_type: "image/png".into(), data: FileData::Base64("AA==".into()), name: None }),
-        EventKind::StepRetry { attempt: 2, delay: 750, error: error.clone() },
+        EventKind::StepRetry { attempt: 2, delay: 750, error: error.clone(), model: None },
+        EventKind::StepRetry {
+            attempt: 3,
+            delay: 0,
+            error: error.clone(),
+            model: Some(ModelRef { wire: "openai-chat".into(), provider: "groq".into(), id: "other".into() }),
+        },
         EventKind::CompactionStart,
         EventKind::CompactionEnd {
             message: Arc::new(Message {

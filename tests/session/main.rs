@@ -7,6 +7,7 @@ mod cost;
 mod discovery;
 mod ending;
 mod events;
+mod fallback;
 mod harness;
 mod incremental;
 mod interleaving;

@@ -18,7 +18,9 @@ fn half_an_answer() -> Vec<ModelEvent> {
 fn an_attempt_that_may_succeed_later_is_made_again() {
     let mut host = Harness::prompted(agent(vec![]));
     host.fail_stream(overloaded());
-    let EventKind::StepRetry { attempt: 2, delay, error } = &host.events.last().unwrap().kind else { panic!() };
+    let EventKind::StepRetry { attempt: 2, delay, error, model: None } = &host.events.last().unwrap().kind else {
+        panic!()
+    };
     assert!((500..=1_000).contains(delay));
     assert_eq!(error.kind(), ErrorKind::Overloaded);
     let delay = *delay;
