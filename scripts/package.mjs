@@ -75,6 +75,7 @@ async function buildEntries() {
     { name: "index.edge-light", from: "index.ts", module: "edge-light" },
     { name: "slim", from: "index.ts", module: "slim" },
     { name: "test", from: "test.ts", module: "slim" },
+    { name: "oauth", from: "oauth/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },
   ];
   for (const { name, from, module } of entries) {

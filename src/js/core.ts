@@ -125,8 +125,24 @@ export interface CoreServerFunctions {
   /** A message for a server at a port; `undefined` at the end. */
   send(message: string | undefined): void;
   answer(method: string, params: string): CoreExecution;
+  /** Answers a `CoreAuthQuestion`. */
+  auth(question: string): CoreExecution;
   event(event: string): void;
 }
+
+/** @internal What an authorization needs of the caller. */
+export type CoreAuthQuestion =
+  | { readonly type: "redirect-url" }
+  | { readonly type: "authorize"; readonly url: string }
+  | {
+      readonly type: "assertion";
+      readonly issuer: string;
+      readonly tokenEndpoint: string;
+      readonly resource?: string;
+      readonly scope: string;
+    }
+  | { readonly type: "load"; readonly key: string }
+  | { readonly type: "save"; readonly key: string; readonly value: string | null };
 
 /** @internal A piece of work of the caller that can be cancelled. */
 export interface CoreExecution {

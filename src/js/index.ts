@@ -104,6 +104,14 @@ export {
   type VertexOptions,
   xai,
 } from "./model.js";
+export type {
+  OAuthAssertionRequest,
+  OAuthClient,
+  OAuthConsent,
+  OAuthIdentityProvider,
+  OAuthOptions,
+  OAuthStore,
+} from "./oauth.js";
 export type { Approve, Run, RunResult, Step } from "./run.js";
 export type {
   FromJsonSchema,

@@ -6,6 +6,7 @@ import { answerOf, capabilitiesOf } from "./mcp-handlers.js";
 import { PortUse } from "./mcp-port.js";
 import type { McpEvent, McpLogLevel, McpServerInfo, McpTool } from "./mcp-protocol.js";
 import type { McpServer } from "./mcp.js";
+import { answerAuth, authConfigOf } from "./oauth.js";
 
 /** @internal A connection in the module, and the instance that it is in. */
 export interface Connection {
@@ -107,6 +108,7 @@ function functionsOf(name: string, server: McpServer): CoreServerFunctions {
     },
     send() {},
     answer: (method, params) => answerOf(name, server, method, params),
+    auth: (question) => answerAuth(server.type === "http" ? server.auth : undefined, question),
     event(text) {
       if (server.onEvent === undefined) return;
       try {
@@ -132,7 +134,12 @@ function configOf(name: string, server: McpServer): Record<string, unknown> {
   };
   switch (server.type) {
     case "http":
-      return { ...common, url: server.url, headers: [...new Headers(server.headers)] };
+      return {
+        ...common,
+        url: server.url,
+        headers: [...new Headers(server.headers)],
+        auth: server.auth && authConfigOf(server.auth),
+      };
     case "shim":
       return { ...common, url: server.url, server: server.server, token: server.token };
     case "custom":

@@ -4,6 +4,7 @@ import { connectServer } from "./mcp-connection.js";
 import type { McpHandlers } from "./mcp-handlers.js";
 import { type McpPort, portPair } from "./mcp-port.js";
 import type { McpEraRecord, McpEvent } from "./mcp-protocol.js";
+import type { OAuthOptions } from "./oauth.js";
 import type { MaybePromise } from "./tool.js";
 
 /** What every MCP server can be given: handlers of its questions, and how it is spoken to. */
@@ -24,6 +25,8 @@ export interface McpOptions extends McpHandlers {
 export interface McpHttpOptions extends McpOptions {
   /** Sent with every request. */
   readonly headers?: HeadersInit;
+  /** How tokens are obtained when the server wants some. */
+  readonly auth?: OAuthOptions;
   /** Default: the platform's. */
   readonly fetch?: typeof fetch;
 }

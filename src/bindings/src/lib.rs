@@ -21,6 +21,8 @@ mod functions;
 #[cfg(target_arch = "wasm32")]
 mod mcp;
 #[cfg(target_arch = "wasm32")]
+mod oauth;
+#[cfg(target_arch = "wasm32")]
 mod run;
 #[cfg(target_arch = "wasm32")]
 mod sse;

@@ -28,6 +28,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::config::{invalid, read_headers};
 use crate::functions::{Execution, message};
+use crate::oauth::read_oauth;
 use crate::thrown::thrown;
 
 #[wasm_bindgen]
@@ -50,6 +51,9 @@ extern "C" {
 
     #[wasm_bindgen(method, structural, catch)]
     fn answer(this: &ServerFunctions, method: &str, params: &str) -> Result<Execution, JsValue>;
+
+    #[wasm_bindgen(method, structural, catch)]
+    pub(crate) fn auth(this: &ServerFunctions, question: &str) -> Result<Execution, JsValue>;
 
     #[wasm_bindgen(method, structural, catch)]
     fn event(this: &ServerFunctions, event: &str) -> Result<(), JsValue>;
@@ -225,7 +229,10 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error>
     let connection = match text("type").as_str() {
         "http" => {
             let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
-            let server = HttpServer::new(text("url")).headers(read_headers(&config));
+            let mut server = HttpServer::new(text("url")).headers(read_headers(&config));
+            if let Some(auth) = config.object("auth") {
+                server = server.auth(read_oauth(&auth, functions)?);
+            }
             Connection::http(&host, text("name"), server, options)
         }
         "shim" => {
@@ -270,7 +277,7 @@ impl RequestFunction for JsServer {
 }
 
 /// Tells the caller's function when nobody waits for its answer any more. After the answer that says nothing.
-struct CancelOnDrop(Execution);
+pub(crate) struct CancelOnDrop(pub(crate) Execution);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
