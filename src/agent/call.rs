@@ -203,6 +203,7 @@ impl Call {
     pub(super) fn finish(&mut self, context: &mut Context<'_>, output: ToolOutput, was_run: bool) {
         context.clear_timer(&Purpose::Tool(self.call.call_id.clone()));
         context.clear_timer(&Purpose::Hook(self.call.call_id.clone()));
+        context.clear_timer(&Purpose::Approval(self.call.call_id.clone()));
         let output = match context.conversation.agent.policy.max_result_characters {
             Some(limit) => result_cap::capped(output, limit),
             None => output,

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::definition::ToolDefinition;
 use super::effect::{Effect, HookId, HookQuestion};
 use super::event::EventKind;
-use super::input::{Approval, HookReply, InputError, ToolOutput};
+use super::input::{HookReply, InputError, ToolOutput};
 use super::prepare;
 use super::timers::Purpose;
 use crate::json::RawJson;
@@ -91,23 +91,6 @@ impl Call {
         } else {
             self.hook_replied(context, Err(reason));
         }
-    }
-
-    /// A person decided.
-    pub(super) fn decided(&mut self, context: &mut Context<'_>, decision: Approval) -> Result<(), InputError> {
-        let Stage::AwaitingApproval { input } = &self.stage else { return Err(InputError::Unexpected) };
-        let input = input.clone();
-        let allowed = decision == Approval::Allow;
-        context.emit(EventKind::ApprovalResponse { call_id: self.call.call_id.clone(), allowed });
-        match decision {
-            Approval::Allow => self.stage = Stage::Ready { input },
-            Approval::Deny { reason } => {
-                let why = reason.map(|reason| format!(" Reason: {reason}")).unwrap_or_default();
-                let text = format!("The user did not allow this call of {}; it was not run.{why}", self.call.tool_name);
-                self.refuse(context, text);
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn validate(
@@ -221,16 +204,5 @@ impl Call {
         {
             context.set_timer(purpose, limit);
         }
-    }
-
-    pub(super) fn ask_approval(&mut self, context: &mut Context<'_>, tool: &Arc<ToolDefinition>, input: RawJson) {
-        let call_id = self.call.call_id.clone();
-        context.emit(EventKind::ApprovalRequest {
-            call_id: call_id.clone(),
-            tool_name: tool.name.clone(),
-            input: input.clone(),
-        });
-        context.perform(Effect::AskApproval { call_id, tool: tool.clone(), input: input.clone() });
-        self.stage = Stage::AwaitingApproval { input };
     }
 }

@@ -143,6 +143,9 @@ pub struct Policy {
     /// The most milliseconds a validator or hook may take; `None` for no limit, the default. One before a tool call that
     /// takes longer denies it, one after a call makes its result an error, and one before a model call ends the run.
     pub hook_timeout: Option<u64>,
+    /// The most milliseconds that a person may take to decide about a call; `None` for no limit, the default. Then the call is
+    /// not run, and the model is told so.
+    pub approval_timeout: Option<u64>,
     /// The most milliseconds until the first byte of a model's answer. Default 120 000.
     pub first_byte_timeout: u64,
     /// The most milliseconds between two chunks of a model's answer. Default 120 000.
@@ -165,6 +168,7 @@ impl Default for Policy {
             max_result_characters: Some(400_000),
             timeout: None,
             hook_timeout: None,
+            approval_timeout: None,
             first_byte_timeout: 120_000,
             idle_timeout: 120_000,
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::approval::InputHash;
 use crate::error::Error;
 use crate::json::RawJson;
 use crate::model::{CallId, File, Message, MessageId, ModelRef, Source, StopReason, ToolResult, Usage};
@@ -79,6 +80,8 @@ pub enum EventKind {
         tool_name: String,
         /// The input that would run.
         input: RawJson,
+        /// Names that input: a decision that says it holds for no other.
+        input_hash: InputHash,
     },
     /// `approval-response`: a person answered.
     ApprovalResponse {

@@ -97,10 +97,11 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
             map.serialize_entry("input", input)?;
             write_some("server", server.as_ref(), map)
         }
-        EventKind::ApprovalRequest { call_id, tool_name, input } => {
+        EventKind::ApprovalRequest { call_id, tool_name, input, input_hash } => {
             map.serialize_entry("callId", call_id)?;
             map.serialize_entry("toolName", tool_name)?;
-            map.serialize_entry("input", input)
+            map.serialize_entry("input", input)?;
+            map.serialize_entry("inputHash", input_hash)
         }
         EventKind::ApprovalResponse { call_id, allowed } => {
             map.serialize_entry("callId", call_id)?;

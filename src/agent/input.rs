@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::approval::InputHash;
 use super::definition::ToolDefinition;
 use super::effect::{HookId, ModelCallId, TimerId};
 use super::plan::{ContextEdit, StepChange};
@@ -91,6 +92,8 @@ pub enum Input {
         call_id: CallId,
         /// The decision.
         decision: Approval,
+        /// What was decided about, as the request named it. With another input than that, the decision is refused.
+        input_hash: Option<InputHash>,
     },
     /// A timer is due.
     Timer {
@@ -196,6 +199,9 @@ pub enum InputError {
     /// More messages than a queue holds.
     #[error("the queue is full: {MAX_QUEUED} messages wait already; wait until some are delivered")]
     QueueFull,
+    /// A decision about another input than the one that waits.
+    #[error("the input of this call is not the one that was decided about: ask about the input that it has now")]
+    OtherInput,
     /// An answer to something that was not asked or is answered already.
     #[error("nothing with this id is waiting for an answer: it was answered already, or never asked")]
     Unexpected,
@@ -207,7 +213,9 @@ impl InputError {
         match self {
             Self::Busy => ErrorKind::Busy,
             Self::QueueFull => ErrorKind::Limit,
-            Self::Idle | Self::EmptyPrompt | Self::InvalidOutput(_) | Self::Unexpected => ErrorKind::InvalidInput,
+            Self::Idle | Self::EmptyPrompt | Self::InvalidOutput(_) | Self::Unexpected | Self::OtherInput => {
+                ErrorKind::InvalidInput
+            }
         }
     }
 }

@@ -33,6 +33,13 @@ impl Save {
         }
     }
 
+    /// The lines, kept.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Append(text) | Self::Replace(text) => text,
+        }
+    }
+
     /// Both of these in one.
     #[must_use]
     pub fn then(self, later: Self) -> Self {

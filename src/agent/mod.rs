@@ -1,6 +1,7 @@
 //! The conversation machine: inputs in, effects and events out.
 
 mod answer;
+mod approval;
 mod call;
 mod call_execution;
 mod call_preparation;
@@ -39,6 +40,7 @@ mod tool_set;
 mod tools;
 mod tree;
 
+pub use approval::InputHash;
 pub use compaction::Compaction;
 pub use definition::{Agent, Hooks, Policy, Terminate, ToolDefinition};
 pub use discovery::Discovery;

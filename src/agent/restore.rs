@@ -271,6 +271,7 @@ fn read_timer(timer: &Object<'_>) -> Result<Timer, RestoreError> {
             "retry" => Purpose::Retry,
             "tool" => Purpose::Tool(call_id()?),
             "hook" => Purpose::Hook(call_id()?),
+            "approval" => Purpose::Approval(call_id()?),
             "step-hook" => Purpose::StepHook,
             _ => return Err(unknown("purpose", &purpose)),
         },

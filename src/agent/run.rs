@@ -179,9 +179,9 @@ impl Run {
                 self.usage = self.usage.plus(usage);
                 Ok(())
             }
-            Input::Approval { call_id, decision } => {
+            Input::Approval { call_id, decision, input_hash } => {
                 let (batch, mut context) = self.tools(conversation, now)?;
-                batch.call(&call_id)?.decided(&mut context, decision)
+                batch.call(&call_id)?.decided(&mut context, decision, input_hash)
             }
             Input::Prompt(_)
             | Input::Steer(_)
@@ -351,6 +351,13 @@ impl Run {
             Purpose::Retry => {
                 if let Phase::Waiting { attempt } = self.phase {
                     self.prepare_call(conversation, now, attempt);
+                }
+            }
+            Purpose::Approval(call_id) => {
+                if let Ok((batch, mut context)) = self.tools(conversation, now)
+                    && let Ok(call) = batch.call(&call_id)
+                {
+                    call.approval_expired(&mut context);
                 }
             }
             Purpose::StepHook => self.step_hook_timed_out(conversation, now),

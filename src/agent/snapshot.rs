@@ -138,13 +138,14 @@ impl Purpose {
             Self::Retry => "retry",
             Self::Tool(_) => "tool",
             Self::Hook(_) => "hook",
+            Self::Approval(_) => "approval",
             Self::StepHook => "step-hook",
         }
     }
 
     fn call_id(&self) -> Option<&CallId> {
         match self {
-            Self::Tool(call_id) | Self::Hook(call_id) => Some(call_id),
+            Self::Tool(call_id) | Self::Hook(call_id) | Self::Approval(call_id) => Some(call_id),
             Self::RunTimeout | Self::ModelSilence | Self::Retry | Self::StepHook => None,
         }
     }

@@ -17,6 +17,8 @@ pub(super) enum Purpose {
     Tool(CallId),
     /// A validator or hook has taken too long to answer about this call.
     Hook(CallId),
+    /// Nobody has decided about this call in time.
+    Approval(CallId),
     /// A hook has taken too long to answer about this step.
     StepHook,
 }

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 
 use super::Prompt;
 use super::driver::Driver;
-use crate::agent::{Approval, Input, ToolOutput};
+use crate::agent::{Approval, Input, InputHash, ToolOutput};
 use crate::error::Error;
 use crate::json::RawJson;
 use crate::model::{CallId, MessageId};
@@ -63,7 +63,17 @@ impl RunControl {
     ///
     /// `invalid-input` when no such call waits.
     pub fn approve(&self, call_id: CallId, decision: Approval) -> Result<(), Error> {
-        self.input(Input::Approval { call_id, decision })
+        self.input(Input::Approval { call_id, decision, input_hash: None })
+    }
+
+    /// As [`approve`](Self::approve), for a decision that travelled: it holds for the input that the request named and no
+    /// other.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` when no such call waits, or one with another input.
+    pub fn approve_input(&self, call_id: CallId, decision: Approval, input_hash: InputHash) -> Result<(), Error> {
+        self.input(Input::Approval { call_id, decision, input_hash: Some(input_hash) })
     }
 
     /// Gives the result of a call that the caller's own client performs.

@@ -14,7 +14,7 @@ use super::runner::Parts;
 use super::{
     ApprovalRequest, Approver, BoxFuture, CancelToken, HookContext, Hooks, Host, Tool, ToolContext, model_call,
 };
-use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, ModelCallId, ToolDefinition, ToolOutput};
+use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, InputHash, ModelCallId, ToolDefinition, ToolOutput};
 use crate::error::Error;
 use crate::json::RawJson;
 use crate::model::{Access, Answer, CallId, ModelRequest, Usage};
@@ -178,11 +178,12 @@ async fn ask_hook(
 
 async fn ask_approval(approver: Arc<dyn Approver>, request: ApprovalRequest, cancel: CancelToken, port: Port) {
     let call_id = request.call_id.clone();
+    let input_hash = Some(InputHash::of(&request.input));
     let decision = match no_panic(async { approver.decide(request, cancel).await }).await {
         Ok(decision) => decision,
         Err(panic) => Approval::Deny { reason: Some(panic) },
     };
-    port.finish(Input::Approval { call_id, decision });
+    port.finish(Input::Approval { call_id, decision, input_hash });
 }
 
 /// Turns a panic of the caller's code into its message, where panics unwind.

@@ -229,7 +229,7 @@ impl<'script> World<'script> {
             Effect::AskApproval { call_id, .. } => {
                 let allowed = call_id.as_str().len() % 2 == 0;
                 let decision = if allowed { Approval::Allow } else { Approval::Deny { reason: None } };
-                self.give(process, Input::Approval { call_id, decision });
+                self.give(process, Input::Approval { call_id, decision, input_hash: None });
             }
             Effect::AskHook { hook, question, .. } => {
                 let reply = match question {

@@ -61,7 +61,12 @@ fn every_kind() -> Vec<EventKind> {
             server: Some("docs".into()),
         },
         EventKind::ToolCall { call_id: call(), tool_name: "search".into(), input: raw("{}"), server: None },
-        EventKind::ApprovalRequest { call_id: call(), tool_name: "search".into(), input: raw("{}") },
+        EventKind::ApprovalRequest {
+            call_id: call(),
+            tool_name: "search".into(),
+            input: raw("{}"),
+            input_hash: crablet::agent::InputHash::of(&raw("{}")),
+        },
         EventKind::ApprovalResponse { call_id: call(), allowed: true },
         EventKind::ToolStart { call_id: call(), input: raw("{}") },
         EventKind::ToolProgress { call_id: call(), data: raw(r#"{"done":0.5}"#) },

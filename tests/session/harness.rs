@@ -107,7 +107,7 @@ impl Harness {
     }
 
     pub(crate) fn decide(&mut self, call_id: &str, decision: Approval) {
-        self.give(Input::Approval { call_id: CallId::new(call_id), decision });
+        self.give(Input::Approval { call_id: CallId::new(call_id), decision, input_hash: None });
     }
 
     pub(crate) fn reply(&mut self, reply: Result<HookReply, String>) {

@@ -1,6 +1,7 @@
 //! The session machine by behaviour, under a scripted host and a virtual clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
+mod approvals;
 mod cases;
 mod compaction;
 mod cost;

@@ -156,7 +156,7 @@ fn a_denial_touches_only_its_call_and_the_run_is_suspended_meanwhile() {
     host.decide("3", Approval::Allow);
     assert_eq!(host.status(), Status::Running);
     assert_eq!(
-        host.try_give(Input::Approval { call_id: CallId::new("3"), decision: Approval::Allow }),
+        host.try_give(Input::Approval { call_id: CallId::new("3"), decision: Approval::Allow, input_hash: None }),
         Err(InputError::Unexpected)
     );
     host.tool_ends("3", ToolOutput::text("ran"));

@@ -15,6 +15,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::config::{AgentConfig, MODEL_FUNCTION};
 use crate::functions::{Functions, JsCredentials, JsHooks, JsModel, JsTool};
+use crate::journal::JsJournal;
 use crate::mcp::{CancelHandle, McpHandle, settle};
 use crate::run::ConversationHandle;
 use crate::thrown::thrown;
@@ -61,11 +62,19 @@ impl AgentHandle {
         });
     }
 
-    /// A new conversation, or the one of a snapshot.
-    pub fn conversation(&self, snapshot: Option<String>) -> Result<ConversationHandle, JsValue> {
-        let runner = self.0.borrow().clone();
-        let conversation = match snapshot {
-            Some(snapshot) => runner.restore(&snapshot),
+    /// A new conversation, or the one of a saved text. `journal(lines)` is called with what is to be added to that text and
+    /// gives a promise; without it the caller asks for `changes` itself.
+    pub fn conversation(
+        &self,
+        stored: Option<String>,
+        journal: Option<Function>,
+    ) -> Result<ConversationHandle, JsValue> {
+        let mut runner = self.0.borrow().clone();
+        if let Some(journal) = journal {
+            runner = runner.journal(JsJournal(journal));
+        }
+        let conversation = match stored {
+            Some(stored) => runner.restore_stored(&stored),
             None => runner.conversation(),
         };
         conversation.map(ConversationHandle).map_err(thrown)

@@ -178,6 +178,7 @@ fn read_policy(object: &Object<'_>) -> Policy {
         max_attempts: count("maxAttempts", default.max_attempts),
         retry_base: object.integer("retryBaseMs").unwrap_or(default.retry_base),
         timeout: object.integer("timeoutMs"),
+        approval_timeout: object.integer("approvalTimeoutMs"),
         ..default
     }
 }

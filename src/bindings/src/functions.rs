@@ -319,7 +319,7 @@ pub(crate) fn cancel_with(cancel: &CancelToken, execution: Execution) -> CancelG
     })
 }
 
-async fn resolved(asked: Result<Promise, JsValue>) -> Result<JsValue, JsValue> {
+pub(crate) async fn resolved(asked: Result<Promise, JsValue>) -> Result<JsValue, JsValue> {
     JsFuture::from(asked?).await
 }
 

@@ -19,6 +19,8 @@ mod config;
 #[cfg(target_arch = "wasm32")]
 mod functions;
 #[cfg(target_arch = "wasm32")]
+mod journal;
+#[cfg(target_arch = "wasm32")]
 mod mcp;
 #[cfg(target_arch = "wasm32")]
 mod oauth;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crablet::agent::Approval;
+use crablet::agent::{Approval, InputHash};
 use crablet::host::{Conversation, Prompt, Run, RunControl};
 use crablet::model::{CallId, Content};
 use crablet::web::WebHost;
@@ -15,6 +15,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::batch::Batch;
+use crate::config::invalid;
 use crate::thrown::thrown;
 
 /// A conversation.
@@ -35,9 +36,14 @@ impl ConversationHandle {
         self.0.resume().map(RunHandle::new)
     }
 
-    /// The conversation as JSON text.
+    /// The conversation as JSON Lines.
     pub fn snapshot(&self) -> String {
         self.0.snapshot()
+    }
+
+    /// The lines that are new since the last time. Those that begin with a header are the whole.
+    pub fn changes(&self) -> String {
+        self.0.changes().into_text()
     }
 }
 
@@ -105,9 +111,23 @@ impl RunHandle {
     }
 
     /// Decides about a call.
-    pub fn approve(&self, call_id: &str, allow: bool, reason: Option<String>) -> Result<(), JsValue> {
+    pub fn approve(
+        &self,
+        call_id: &str,
+        allow: bool,
+        reason: Option<String>,
+        input_hash: Option<String>,
+    ) -> Result<(), JsValue> {
         let decision = if allow { Approval::Allow } else { Approval::Deny { reason } };
-        self.control.approve(CallId::new(call_id), decision).map_err(thrown)
+        let call_id = CallId::new(call_id);
+        match input_hash {
+            None => self.control.approve(call_id, decision),
+            Some(text) => match InputHash::parse(&text) {
+                Some(input_hash) => self.control.approve_input(call_id, decision, input_hash),
+                None => Err(invalid("this is not the inputHash of an approval request")),
+            },
+        }
+        .map_err(thrown)
     }
 
     /// Lets go of the run without aborting it.
