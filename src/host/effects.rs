@@ -51,8 +51,12 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
             driver.start(TaskKey::Hook(hook), cancel, Box::pin(task));
         }
         Effect::AskApproval { call_id, tool, input } => {
+            if let Some(decision) = decision_of_tool(parts, &tool, &input) {
+                let (key, input_hash) = (TaskKey::Approval(call_id.clone()), Some(InputHash::of(&input)));
+                let task = async move { port.finish(Input::Approval { call_id, decision, input_hash }) };
+                driver.start(key, cancel, Box::pin(task));
             // Without an approver a person answers through the run's controls.
-            if let Some(approver) = parts.approver.clone() {
+            } else if let Some(approver) = parts.approver.clone() {
                 let request = ApprovalRequest { call_id: call_id.clone(), tool, input };
                 let task = ask_approval(approver, request, cancel.clone(), port);
                 driver.start(TaskKey::Approval(call_id), cancel, Box::pin(task));
@@ -65,10 +69,15 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
             }
         }
         Effect::OfSubAgent { tool, effect } => {
-            let asks_outside = matches!(*effect, Effect::AskApproval { .. });
+            let asks_outside = |own: &Parts<H>| match &*effect {
+                Effect::AskApproval { tool, input, .. } => {
+                    own.approver.is_none() && decision_of_tool(own, tool, input).is_none()
+                }
+                _ => false,
+            };
             match parts.agents.get(&tool.name) {
                 // One without an approver of its own asks that of the agent that called it.
-                Some(own) if !asks_outside || own.parts.approver.is_some() => {
+                Some(own) if !asks_outside(&own.parts) => {
                     start(&own.host, &own.parts, driver, *effect);
                 }
                 _ => start(host, parts, driver, *effect),
@@ -126,6 +135,10 @@ impl<H: Host> ModelCaller for HookCaller<H> {
             }
         })
     }
+}
+
+fn decision_of_tool<H>(parts: &Parts<H>, tool: &ToolDefinition, input: &RawJson) -> Option<Approval> {
+    parts.tools.get(&tool.name)?.decide(input)
 }
 
 async fn call_tool(

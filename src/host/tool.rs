@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::driver::Driver;
 use super::{BoxFuture, CancelToken, MaybeSend, MaybeSync};
-use crate::agent::{Input, ToolOutput};
+use crate::agent::{Approval, Input, ToolOutput};
 use crate::json::RawJson;
 use crate::model::CallId;
 
@@ -28,6 +28,12 @@ pub trait Tool: MaybeSend + MaybeSync + 'static {
     /// with another one, `Err` is told to the model. Asked only for tools whose definition says `has_validator`.
     fn validate(&self, _input: RawJson) -> BoxFuture<'static, Result<Option<RawJson>, String>> {
         Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Decides about a call that needs an approval before anyone is asked: `None`, the default, leaves it to the approver
+    /// or the person. Asked only for tools whose definition says `needs_approval`. Must not panic.
+    fn decide(&self, _input: &RawJson) -> Option<Approval> {
+        None
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crablet::agent::{Approval, HookQuestion, HookReply, Hooks, ToolOutput};
-use crablet::host::{ApprovalRequest, CancelToken, HookContext, ToolContext};
+use crablet::host::{ApprovalRequest, BoxFuture, CancelToken, HookContext, Tool, ToolContext};
 use crablet::json::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
@@ -255,4 +255,43 @@ fn a_timeout_comes_in_time_although_the_clock_is_set_back() {
     let started = host.elapsed();
     host.block_on(runner.run("go")).unwrap();
     assert_eq!(host.elapsed() - started, 1_000);
+}
+
+/// A tool that knows for itself which calls need no one's word.
+struct Careful;
+
+impl Tool for Careful {
+    fn execute(&self, input: RawJson, _context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>> {
+        Box::pin(std::future::ready(Ok(ToolOutput::text(input.as_str()))))
+    }
+
+    fn decide(&self, input: &RawJson) -> Option<Approval> {
+        match input.as_str() {
+            r#"{"n":1}"# => Some(Approval::Allow),
+            r#"{"n":2}"# => Some(Approval::Deny { reason: Some("never".to_owned()) }),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn a_tool_may_decide_before_anyone_is_asked() {
+    let host = ScriptedHost::new();
+    let calls = [("c1", "careful", r#"{"n":1}"#), ("c2", "careful", r#"{"n":2}"#), ("c3", "careful", r#"{"n":3}"#)];
+    let model = host.model().calls(&calls).text("done");
+    let mut careful = definition("careful");
+    careful.needs_approval = true;
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let runner = runner(&host, &model).tools([(careful, Arc::new(Careful) as Arc<dyn Tool>)]).approver(
+        move |request: ApprovalRequest, _: CancelToken| {
+            seen.lock().unwrap().push(request.call_id.to_string());
+            std::future::ready(Approval::Allow)
+        },
+    );
+    let conversation = runner.conversation().unwrap();
+    let events = host.block_on(events(conversation.send("go").unwrap()));
+    let failed = results(&events).into_iter().filter(|(_, _, is_error)| *is_error).map(|(id, ..)| id);
+    assert_eq!(failed.collect::<Vec<_>>(), ["c2"]);
+    assert_eq!(*asked.lock().unwrap(), ["c3"]);
 }
