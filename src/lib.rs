@@ -86,12 +86,14 @@
 //!
 //! Everything crablet asks of its surroundings goes through [`host::Host`]: HTTP requests, WebSockets, sleeping, the wall
 //! clock, sixteen random bytes for each conversation, and background tasks for MCP connections and checkpoints. Nothing
-//! reads files, global state or environment variables, but for the proxy variables that the native host honours.
+//! reads files, global state or environment variables, but for the proxy variables that the native host honours, and for
+//! the built-in tools of the feature `tools`, which do what they are for.
 //!
 //! # Features
 //!
 //! Each wire protocol is a feature (`anthropic`, `openai-chat`; `models` is all of them), so that what is not used is not
 //! linked. `mcp` adds the Model Context Protocol, `shim` the connection to `crablet-shim`, `native` and `web` the hosts.
+//! `tools` adds built-in tools, which are not on by default.
 
 pub mod agent;
 #[cfg(any(feature = "shim", feature = "oauth"))]

@@ -28,6 +28,8 @@ mod runner;
 mod signing;
 mod store;
 mod tool;
+#[cfg(feature = "tools")]
+pub mod tools;
 
 use std::future::Future;
 

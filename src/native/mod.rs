@@ -9,6 +9,8 @@ mod signing;
 mod socket;
 #[cfg(unix)]
 mod stdio;
+#[cfg(feature = "tools")]
+pub mod tools;
 
 use std::future::Future;
 #[cfg(feature = "oauth")]

@@ -11,6 +11,7 @@
 
 mod child;
 mod command;
+mod command_output;
 mod control;
 mod framer;
 mod group;
@@ -20,6 +21,7 @@ mod server;
 mod stderr;
 
 pub use command::{GuardianCommand, ServerCommand};
+pub use command_output::{CommandOutput, OutputLimits, run_to_end};
 pub use framer::{Line, LineFramer, MAX_LINE_BYTES};
 pub use guardian::guardian_main;
 pub use server::{
