@@ -118,7 +118,7 @@ impl OpenCache<'_> {
         if reader.rules.begins_with_user && !first.begins_with_user() {
             turns.insert(0, note(BEGINNING)?.into());
         }
-        if reader.rules.ends_with_user && last.ends_with_model() {
+        if reader.rules.ends_with_user && last.ends_with_model(reader) {
             turns.push(note(GO_ON)?.into());
         }
         Ok(turns)

@@ -45,7 +45,6 @@ pub(super) fn wire_tool_name(name: &str) -> Cow<'_, str> {
 }
 
 /// Nine letters and digits that differ for different texts.
-#[cfg(feature = "bedrock")]
 pub(super) fn fingerprint(text: &str) -> String {
     letters(hash(text))
 }

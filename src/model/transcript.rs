@@ -12,17 +12,18 @@ use std::sync::Arc;
 use super::message::{
     AssistantMessage, Body, Content, File, Message, ModelRef, Part, StopReason, ToolCall, ToolInput, ToolResult,
 };
-use super::names::{IdRule, wire_tool_name};
+use super::names::{IdRule, fingerprint, wire_tool_name};
 use super::request::FileKinds;
 use crate::json::RawJson;
 
-/// Messages that are encoded together: one user message, or an assistant message with all its results.
+/// Messages that are encoded together: one user message, or an assistant message with all its results. Where the model
+/// paused and went on, what it said before and after is one turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group<'history> {
     pub(super) messages: &'history [Arc<Message>],
     /// How many groups before this one use one of its call ids. Such ids must be told apart.
     pub(super) repetition: u32,
-    /// Whether the model paused while the provider's own tools worked, and is now to go on.
+    /// Whether the history ends with the model pausing while the provider's own tools work, so that it is now to go on.
     pub(super) is_paused: bool,
 }
 
@@ -141,33 +142,49 @@ pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
     // Every call of the history, which can be very many.
     let mut seen = HashSet::new();
     let mut rest = history;
-    while let Some((first, behind)) = rest.split_first() {
-        let results = match &first.body {
-            Body::Assistant(_) => behind.iter().take_while(|message| matches!(message.body, Body::Tool(_))).count(),
-            Body::User(_) | Body::Tool(_) => 0,
-        };
-        let (messages, behind) = rest.split_at_checked(results + 1).unwrap_or((rest, &[]));
+    while !rest.is_empty() {
+        let spoken = spoken(rest);
+        let results = rest.iter().skip(spoken).take_while(|message| matches!(message.body, Body::Tool(_))).count();
+        let length = if spoken == 0 { 1 } else { spoken + results };
+        let (messages, behind) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         rest = behind;
-        groups.push(Group { messages, repetition: repetition(first, &mut seen), is_paused: is_paused(first, behind) });
+        let is_paused = behind.is_empty() && messages.last().is_some_and(|last| is_pause(last));
+        groups.push(Group { messages, repetition: repetition(messages, &mut seen), is_paused });
     }
     groups
 }
 
-fn repetition<'history>(message: &'history Message, seen: &mut HashSet<(&'history str, u32)>) -> u32 {
-    let Body::Assistant(assistant) = &message.body else { return 0 };
-    let ids: Vec<_> = assistant.tool_calls().map(|call| call.call_id.as_str()).collect();
+/// How many messages the model spoke in one turn at the beginning of these.
+fn spoken(messages: &[Arc<Message>]) -> usize {
+    let pauses = messages.iter().take_while(|message| is_pause(message)).count();
+    match messages.get(pauses).map(|message| &message.body) {
+        Some(Body::Assistant(_)) => pauses + 1,
+        _ => pauses,
+    }
+}
+
+/// Whether the model waits for results but made no call: it waits for the provider.
+fn is_pause(message: &Message) -> bool {
+    let Body::Assistant(assistant) = &message.body else { return false };
+    assistant.stop_reason == StopReason::ToolUse
+        && assistant.tool_calls().next().is_none()
+        && assistant.content.iter().any(|part| matches!(part, Part::Provider { .. }))
+}
+
+fn repetition<'history>(messages: &'history [Arc<Message>], seen: &mut HashSet<(&'history str, u32)>) -> u32 {
+    let calls = messages.iter().filter_map(|message| assistant(message)).flat_map(AssistantMessage::tool_calls);
+    let ids: Vec<_> = calls.map(|call| call.call_id.as_str()).collect();
     let is_taken = |repetition: u32| ids.iter().any(|id| seen.contains(&(*id, repetition)));
     let repetition = (0..).find(|repetition| !is_taken(*repetition)).unwrap_or_default();
     seen.extend(ids.into_iter().map(|id| (id, repetition)));
     repetition
 }
 
-/// A turn that waits for results but has no call waits for the provider, unless the user has spoken since.
-fn is_paused(message: &Message, behind: &[Arc<Message>]) -> bool {
-    let Body::Assistant(assistant) = &message.body else { return false };
-    assistant.stop_reason == StopReason::ToolUse
-        && assistant.tool_calls().next().is_none()
-        && behind.first().is_none_or(|next| matches!(next.body, Body::Assistant(_)))
+fn assistant(message: &Message) -> Option<&AssistantMessage> {
+    match &message.body {
+        Body::Assistant(assistant) => Some(assistant),
+        Body::User(_) | Body::Tool(_) => None,
+    }
 }
 
 impl<'history> Group<'history> {
@@ -176,40 +193,44 @@ impl<'history> Group<'history> {
     }
 
     /// Whether neither the user nor a tool nor the provider has the last word.
-    pub(super) fn ends_with_model(&self) -> bool {
-        match self.messages.first().map(|message| &message.body) {
-            Some(Body::Assistant(assistant)) => !self.is_paused && assistant.tool_calls().next().is_none(),
-            _ => false,
-        }
+    pub(super) fn ends_with_model(&self, reader: &Reader<'_>) -> bool {
+        !self.begins_with_user()
+            && !self.goes_on(reader)
+            && self.spoken().all(|spoken| spoken.tool_calls().next().is_none())
+    }
+
+    /// Whether this model paused.
+    fn goes_on(&self, reader: &Reader<'_>) -> bool {
+        self.is_paused && self.spoken().last().is_some_and(|last| last.model == *reader.model)
+    }
+
+    fn spoken(&self) -> impl Iterator<Item = &'history AssistantMessage> {
+        self.messages.iter().filter_map(|message| assistant(message))
     }
 
     /// The group as the reader accepts it; `None` when nothing of it is left.
     pub(super) fn turn(&self, reader: &Reader<'_>) -> Option<Turn<'history>> {
-        let (first, behind) = self.messages.split_first()?;
-        match &first.body {
+        match &self.messages.first()?.body {
             Body::User(user) => {
                 let content = content(&user.content, reader);
                 (!content.is_empty()).then_some(Turn::User(content))
             }
-            Body::Assistant(assistant) => self.assistant(assistant, behind, reader),
+            Body::Assistant(_) => self.assistant(reader),
             // A result without a call before it.
             Body::Tool(_) => None,
         }
     }
 
-    fn assistant(
-        &self,
-        assistant: &'history AssistantMessage,
-        behind: &'history [Arc<Message>],
-        reader: &Reader<'_>,
-    ) -> Option<Turn<'history>> {
-        let is_own = assistant.model == *reader.model;
-        let keeps_blank = is_own && reader.rules.keeps_blank_text;
-        let mut given: Vec<_> = behind.iter().flat_map(|message| results(message)).map(Some).collect();
+    fn assistant(&self, reader: &Reader<'_>) -> Option<Turn<'history>> {
+        let mut given: Vec<_> = self.messages.iter().flat_map(|message| results(message)).map(Some).collect();
         let mut used = Vec::new();
         let mut parts = Vec::new();
         let mut results = Vec::new();
-        for part in &assistant.content {
+        for (part, is_own) in self
+            .spoken()
+            .flat_map(|spoken| spoken.content.iter().map(move |part| (part, spoken.model == *reader.model)))
+        {
+            let keeps_blank = is_own && reader.rules.keeps_blank_text;
             parts.push(match part {
                 Part::Text { text, replay } if text.trim().is_empty() && !(keeps_blank && replay.is_some()) => continue,
                 Part::Text { text, replay } => TurnPart::Text { text, replay: replay.as_ref().filter(|_| is_own) },
@@ -233,16 +254,19 @@ impl<'history> Group<'history> {
         while !reader.rules.ends_turn_with_reasoning && matches!(parts.last(), Some(TurnPart::Reasoning { .. })) {
             parts.pop();
         }
-        (!parts.is_empty()).then_some(Turn::Assistant { parts, results, is_paused: self.is_paused })
+        (!parts.is_empty()).then_some(Turn::Assistant { parts, results, is_paused: self.goes_on(reader) })
     }
 
+    /// The id of a call that no other call of the history has, in this turn or another.
     fn unique_id(&self, call: &ToolCall, used: &[String], reader: &Reader<'_>) -> String {
         let id = call.call_id.as_str();
-        // Numbered in another way than repetitions within the turn, which would meet them otherwise.
-        let first = if self.repetition == 0 { id.to_owned() } else { format!("{id}_turn{}", self.repetition) };
-        let first = reader.rules.ids.apply(&first).into_owned();
-        let numbered = (2..).map(|number| reader.rules.ids.apply(&format!("{first}_{number}")).into_owned());
-        std::iter::once(first.clone()).chain(numbered).find(|id| !used.contains(id)).unwrap_or_default()
+        let first = (self.repetition == 0).then(|| reader.rules.ids.apply(id).into_owned());
+        // A number alone would meet calls whose id ends with one.
+        let others = (0u32..).map(|number| {
+            let distinct = format!("{id}_{}", fingerprint(&format!("{id}\n{}\n{number}", self.repetition)));
+            reader.rules.ids.apply(&distinct).into_owned()
+        });
+        first.into_iter().chain(others).find(|id| !used.contains(id)).unwrap_or_default()
     }
 }
 
@@ -385,10 +409,11 @@ mod tests {
             assistant(vec![call("x")]),
             tool(&[("x", "3")]),
         ];
-        assert_eq!(
-            sent(&history, IdRule::Word),
-            [vec![pair("x", Some("1")), pair("x_2", Some("2"))], vec![pair("x_turn1", Some("3"))]]
-        );
+        let word = sent(&history, IdRule::Word);
+        let texts: Vec<_> = word.iter().flatten().filter_map(|(_, text)| text.as_deref()).collect();
+        assert_eq!(texts, ["1", "2", "3"]);
+        let ids: BTreeSet<_> = word.iter().flatten().map(|(id, _)| id.as_str()).collect();
+        assert!(ids.len() == 3 && ids.contains("x"), "{ids:?}");
         let nine = sent(&history, IdRule::Nine);
         let ids: BTreeSet<_> = nine.iter().flatten().map(|(id, _)| id).collect();
         assert_eq!(ids.len(), 3);

@@ -7,6 +7,8 @@ pub(crate) mod compare;
 pub(crate) mod documented;
 pub(crate) mod drops;
 pub(crate) mod files;
+pub(crate) mod history;
 pub(crate) mod intent;
 pub(crate) mod replay;
+pub(crate) mod rules;
 pub(crate) mod scanned;

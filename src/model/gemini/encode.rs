@@ -194,11 +194,15 @@ fn encode_turn(turn: &Turn<'_>, generation: Generation) -> Result<String, Error>
                         spoken.push(call_part(call, is_signed && ids.is_empty())?);
                         ids.push(replayed(call.replay, "id"));
                     }
-                    TurnPart::Text { text, replay } => spoken.extend(signed(json!({"text": text}), *replay)),
+                    TurnPart::Text { text, replay } => {
+                        // A blank text is there for its signature.
+                        let part = signed(json!({"text": text}), *replay);
+                        spoken.extend(part.filter(|part| !text.trim().is_empty() || has_signature(part)));
+                    }
                     TurnPart::Reasoning { text, replay } => {
                         // Thoughts are summaries; only their signature is of use to the model.
-                        let is_signed = replayed(*replay, "thoughtSignature").is_some();
-                        spoken.extend(signed(json!({"text": text, "thought": true}), *replay).filter(|_| is_signed));
+                        let part = signed(json!({"text": text, "thought": true}), *replay);
+                        spoken.extend(part.filter(has_signature));
                     }
                     TurnPart::Provider(replay) => spoken.extend(replay.read::<Value>().ok()),
                 }
@@ -214,6 +218,10 @@ fn encode_turn(turn: &Turn<'_>, generation: Generation) -> Result<String, Error>
 
 fn replayed(replay: Option<&RawJson>, member: &str) -> Option<Value> {
     Object::parse(replay?.as_str()).ok()?.read(member)
+}
+
+fn has_signature(part: &Value) -> bool {
+    part.get("thoughtSignature").is_some()
 }
 
 /// A part with the signature that came with it.
