@@ -14,6 +14,8 @@ pub mod azure;
 #[cfg(feature = "bedrock")]
 pub mod bedrock;
 #[cfg(feature = "wires")]
+mod blocks;
+#[cfg(feature = "wires")]
 mod body;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 mod claude;

@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
+use super::super::blocks::{Numbering, OpenBlock, OpenBlocks};
 use super::super::body::json;
 use super::super::event::ModelEvent;
 use super::super::message::{Source, StopReason, Usage};
@@ -16,20 +17,11 @@ use crate::json::{Object, RawJson};
 #[derive(Debug)]
 pub(super) struct MessageDecoder {
     names: ToolNames,
-    is_started: bool,
-    next_block: u32,
-    open: Vec<OpenBlock>,
+    numbering: Numbering,
+    open: OpenBlocks<Content>,
     has_calls: bool,
     usage: Usage,
     stop_word: Option<String>,
-}
-
-#[derive(Debug)]
-struct OpenBlock {
-    /// The key that the stream's events name it by.
-    index: u64,
-    block: u32,
-    content: Content,
 }
 
 #[derive(Debug)]
@@ -59,16 +51,12 @@ enum Content {
     },
 }
 
-/// The most blocks that are open at once. The protocol has one; a stream that only ever opens them must not fill memory.
-const MAX_OPEN_BLOCKS: usize = 1024;
-
 impl MessageDecoder {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
             names: ToolNames::new(tools),
-            is_started: false,
-            next_block: 0,
-            open: Vec::new(),
+            numbering: Numbering::default(),
+            open: OpenBlocks::default(),
             has_calls: false,
             usage: Usage::default(),
             stop_word: None,
@@ -76,11 +64,11 @@ impl MessageDecoder {
     }
 
     fn start_message(&mut self, message: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        if self.is_started {
+        // Gateways announce a message and then pass on the provider's announcement.
+        if self.numbering.is_started() && !self.numbering.is_empty() {
             return fail(events, ErrorKind::MalformedStream, "a second message began before the first one ended");
         }
-        self.is_started = true;
-        events.push(ModelEvent::Started { response_id: message.string("id"), model: message.string("model") });
+        self.numbering.start(Some(message), ["id", "model"], events);
         self.count(message.object("usage"), events);
         // What is already whole when the message starts: a call that code at the provider made, or the whole answer of a
         // server that does not stream.
@@ -111,11 +99,9 @@ impl MessageDecoder {
 
     fn start_block(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) {
         let Ok(start) = Object::parse(raw.get()) else { return };
-        if self.open.len() == MAX_OPEN_BLOCKS {
-            return fail(events, ErrorKind::MalformedStream, "more content blocks are open than any answer has");
-        }
-        let block = self.next_block;
-        self.next_block += 1;
+        // An index that is used again without a stop between.
+        self.stop_block(index, events);
+        let block = self.numbering.next();
         let kind = start.string("type").unwrap_or_default();
         let mut citations = Vec::new();
         let content = match kind.as_str() {
@@ -152,7 +138,7 @@ impl MessageDecoder {
                 is_known: true,
             },
         };
-        self.open.push(OpenBlock { index, block, content });
+        self.open.open(index, block, content, events);
         for citation in citations {
             self.cite(index, citation, events);
         }
@@ -194,6 +180,9 @@ impl MessageDecoder {
 
     /// More text of a block, from a delta of one of the types that are nothing but text.
     fn write(&mut self, index: u64, kind: &str, text: String, events: &mut Vec<ModelEvent>) {
+        if self.block(index).is_none() && !text.is_empty() {
+            self.begin_unannounced(index, kind, events);
+        }
         let Some(open) = self.block(index) else { return };
         let block = open.block;
         match (&mut open.content, kind) {
@@ -209,38 +198,31 @@ impl MessageDecoder {
         }
     }
 
+    /// Gateways forget the start of a block. Of text and thinking nothing is lost by that.
+    fn begin_unannounced(&mut self, index: u64, kind: &str, events: &mut Vec<ModelEvent>) {
+        let block = match kind {
+            "text_delta" | "thinking_delta" => self.numbering.next(),
+            _ => return,
+        };
+        let content = if kind == "text_delta" {
+            events.push(ModelEvent::TextStart { block });
+            Content::Text { citations: Vec::new() }
+        } else {
+            events.push(ModelEvent::ReasoningStart { block });
+            Content::Thinking { signature: String::new() }
+        };
+        self.open.open(index, block, content, events);
+    }
+
     fn stop_block(&mut self, index: u64, events: &mut Vec<ModelEvent>) {
-        let Some(position) = self.open.iter().position(|open| open.index == index) else { return };
-        let OpenBlock { block, content, .. } = self.open.remove(position);
-        match content {
-            Content::Text { citations } => {
-                let replay = if citations.is_empty() { None } else { member("citations", &citations) };
-                events.push(ModelEvent::TextEnd { block, replay });
-            }
-            Content::Thinking { signature } => {
-                let replay = if signature.is_empty() { None } else { member("signature", &signature) };
-                events.push(ModelEvent::ReasoningEnd { block, replay });
-            }
-            Content::Redacted { replay } => events.push(ModelEvent::ReasoningEnd { block, replay }),
-            Content::Call { initial, has_delta, replay } => {
-                if let Some(json) = initial.filter(|_| !has_delta) {
-                    events.push(ModelEvent::ToolInputDelta { block, json });
-                }
-                events.push(ModelEvent::ToolInputEnd { block, replay });
-            }
-            Content::Provider { kind, start, input, content, is_known } => {
-                // A block that changed in a way this version does not understand cannot be sent back as it was.
-                if let Some(replay) = completed(&start, &input, content.as_deref()).filter(|_| is_known) {
-                    events.push(ModelEvent::Provider { block, kind, replay });
-                }
-            }
+        for open in self.open.close(index) {
+            end_block(open, events);
         }
     }
 
     fn stop_message(&mut self, events: &mut Vec<ModelEvent>) {
-        let open: Vec<_> = self.open.iter().map(|open| open.index).collect();
-        for index in open {
-            self.stop_block(index, events);
+        for open in self.open.close_all() {
+            end_block(open, events);
         }
         let raw = self.stop_word.take();
         let reason = match raw.as_deref() {
@@ -258,8 +240,8 @@ impl MessageDecoder {
         events.push(ModelEvent::Stop { reason, raw });
     }
 
-    fn block(&mut self, index: u64) -> Option<&mut OpenBlock> {
-        self.open.iter_mut().rev().find(|open| open.index == index)
+    fn block(&mut self, index: u64) -> Option<&mut OpenBlock<Content>> {
+        self.open.find(index, |_| true)
     }
 }
 
@@ -315,6 +297,33 @@ impl Protocol for MessageDecoder {
             return self.stop_message(events);
         }
         fail(events, ErrorKind::StreamTruncated, "the connection ended before the answer was complete");
+    }
+}
+
+fn end_block(open: OpenBlock<Content>, events: &mut Vec<ModelEvent>) {
+    let OpenBlock { block, content, .. } = open;
+    match content {
+        Content::Text { citations } => {
+            let replay = if citations.is_empty() { None } else { member("citations", &citations) };
+            events.push(ModelEvent::TextEnd { block, replay });
+        }
+        Content::Thinking { signature } => {
+            let replay = if signature.is_empty() { None } else { member("signature", &signature) };
+            events.push(ModelEvent::ReasoningEnd { block, replay });
+        }
+        Content::Redacted { replay } => events.push(ModelEvent::ReasoningEnd { block, replay }),
+        Content::Call { initial, has_delta, replay } => {
+            if let Some(json) = initial.filter(|_| !has_delta) {
+                events.push(ModelEvent::ToolInputDelta { block, json });
+            }
+            events.push(ModelEvent::ToolInputEnd { block, replay });
+        }
+        Content::Provider { kind, start, input, content, is_known } => {
+            // A block that changed in a way this version does not understand cannot be sent back as it was.
+            if let Some(replay) = completed(&start, &input, content.as_deref()).filter(|_| is_known) {
+                events.push(ModelEvent::Provider { block, kind, replay });
+            }
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The events of a conversation turn, and the same as one document.
 
 use super::super::answer::fail;
+use super::super::blocks::{Numbering, OpenBlock, OpenBlocks};
 use super::super::body::json;
 use super::super::event::ModelEvent;
-use super::super::message::{StopReason, Usage};
+use super::super::message::{File, FileData, Source, StopReason, Usage};
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use crate::error::ErrorKind;
@@ -13,49 +14,47 @@ use crate::json::{Object, RawJson};
 #[derive(Debug)]
 pub(super) struct ConverseDecoder {
     names: ToolNames,
-    is_started: bool,
-    next_block: u32,
-    open: Vec<OpenBlock>,
+    numbering: Numbering,
+    open: OpenBlocks<Content>,
     has_calls: bool,
     stop_word: Option<String>,
 }
 
 #[derive(Debug)]
-struct OpenBlock {
-    index: u64,
-    block: u32,
-    content: Content,
-}
-
-#[derive(Debug)]
 enum Content {
     Text,
-    Reasoning { signature: String, redacted: String },
+    Reasoning {
+        signature: String,
+        redacted: String,
+    },
     Call,
+    /// A tool that runs at the provider (`toolUse`), or its result (`toolResult`).
+    Provider {
+        kind: &'static str,
+        start: RawJson,
+        input: String,
+        content: Vec<RawJson>,
+    },
 }
-
-/// The most blocks that are open at once; a stream that only ever opens them must not fill the memory.
-const MAX_OPEN_BLOCKS: usize = 1024;
 
 impl ConverseDecoder {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
             names: ToolNames::new(tools),
-            is_started: false,
-            next_block: 0,
-            open: Vec::new(),
+            numbering: Numbering::default(),
+            open: OpenBlocks::default(),
             has_calls: false,
             stop_word: None,
         }
     }
 
     pub(super) fn event(&mut self, name: &str, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        self.start(events);
+        self.numbering.start(None, ["", ""], events);
         let index = payload.integer("contentBlockIndex").unwrap_or_default();
         match name {
             "contentBlockStart" => {
-                if let Some(call) = payload.object("start").and_then(|start| start.object("toolUse")) {
-                    self.begin_call(index, &call, events);
+                if let Some(start) = payload.object("start") {
+                    self.begin(index, &start, events);
                 }
             }
             "contentBlockDelta" => {
@@ -71,17 +70,20 @@ impl ConverseDecoder {
     }
 
     pub(super) fn document(&mut self, document: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        self.start(events);
+        self.numbering.start(None, ["", ""], events);
         let message = document.object("output").and_then(|output| output.object("message")).unwrap_or_default();
         for (index, block) in (0..).zip(message.objects("content")) {
+            self.begin(index, &block, events);
             if let Some(call) = block.object("toolUse") {
-                self.begin_call(index, &call, events);
-                if let (Some(input), Some(open)) = (call.get("input"), self.open.last()) {
-                    let (block, json) = (open.block, input.get().to_owned());
-                    events.push(ModelEvent::ToolInputDelta { block, json });
+                let open = self.find(index, |content| matches!(content, Content::Call));
+                if let (Some(block), Some(input)) = (open, call.get("input")) {
+                    events.push(ModelEvent::ToolInputDelta { block, json: input.get().to_owned() });
                 }
             } else if let Some(reasoning) = block.object("reasoningContent") {
                 self.reason(index, &reasoning.object("reasoningText").unwrap_or(reasoning), events);
+            } else if let Some(cited) = block.object("citationsContent") {
+                cited.objects("content").iter().for_each(|text| self.change(index, text, events));
+                cited.objects("citations").iter().for_each(|citation| cite(citation, events));
             } else {
                 self.change(index, &block, events);
             }
@@ -97,9 +99,8 @@ impl ConverseDecoder {
         let Some(raw) = self.stop_word.take() else {
             return fail(events, ErrorKind::StreamTruncated, "the connection ended before the answer was complete");
         };
-        let open: Vec<_> = self.open.iter().map(|open| open.index).collect();
-        for index in open {
-            self.end_block(index, events);
+        for open in self.open.close_all() {
+            end(open, events);
         }
         let reason = match raw.as_str() {
             "end_turn" | "stop_sequence" if self.has_calls => StopReason::ToolUse,
@@ -120,23 +121,25 @@ impl ConverseDecoder {
         events.push(ModelEvent::Stop { reason, raw: Some(raw) });
     }
 
-    fn start(&mut self, events: &mut Vec<ModelEvent>) {
-        if !self.is_started {
-            self.is_started = true;
-            events.push(ModelEvent::Started { response_id: None, model: None });
+    /// Text and reasoning have no start and begin with their first delta.
+    fn begin(&mut self, index: u64, start: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        let call = start.object("toolUse");
+        if let Some(call) = call.as_ref().filter(|call| call.string("type").as_deref() != Some("server_tool_use")) {
+            self.end_block(index, events);
+            self.has_calls = true;
+            let block = self.open_block(index, Content::Call, events);
+            let id = call.string("toolUseId").filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{block}"));
+            let name = self.names.registered(call.string("name").unwrap_or_default());
+            return events.push(ModelEvent::ToolInputStart { block, id, name });
+        }
+        let kind = if call.is_some() { "toolUse" } else { "toolResult" };
+        if let Some(start) = start.raw(kind) {
+            self.end_block(index, events);
+            let content = Content::Provider { kind, start, input: String::new(), content: Vec::new() };
+            self.open_block(index, content, events);
         }
     }
 
-    fn begin_call(&mut self, index: u64, call: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        self.end_block(index, events);
-        self.has_calls = true;
-        let block = self.open_block(index, Content::Call, events);
-        let id = call.string("toolUseId").filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{block}"));
-        let name = self.names.registered(call.string("name").unwrap_or_default());
-        events.push(ModelEvent::ToolInputStart { block, id, name });
-    }
-
-    /// Text and reasoning begin with their first delta: the service sends no start for them.
     fn change(&mut self, index: u64, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
         if let Some(text) = delta.string("text").filter(|text| !text.is_empty()) {
             let known = self.find(index, |content| matches!(content, Content::Text));
@@ -149,10 +152,25 @@ impl ConverseDecoder {
         } else if let Some(reasoning) = delta.object("reasoningContent") {
             self.reason(index, &reasoning, events);
         } else if let Some(json) = delta.object("toolUse").and_then(|call| call.string("input")) {
-            let known = self.find(index, |content| matches!(content, Content::Call));
-            if let Some(block) = known.filter(|_| !json.is_empty()) {
-                events.push(ModelEvent::ToolInputDelta { block, json });
+            self.input(index, json, events);
+        } else if let Some(citation) = delta.object("citation") {
+            cite(&citation, events);
+        } else if let Some(image) = delta.object("image") {
+            events.extend(made_image(&image));
+        } else if let Some(pieces) = delta.array("toolResult") {
+            let open = self.open.find(index, |content| matches!(content, Content::Provider { .. }));
+            if let Some(OpenBlock { content: Content::Provider { content, .. }, .. }) = open {
+                content.extend(pieces.into_iter().map(RawJson::from));
             }
+        }
+    }
+
+    fn input(&mut self, index: u64, json: String, events: &mut Vec<ModelEvent>) {
+        let Some(open) = self.open.find(index, |_| true).filter(|_| !json.is_empty()) else { return };
+        match &mut open.content {
+            Content::Call => events.push(ModelEvent::ToolInputDelta { block: open.block, json }),
+            Content::Provider { input, .. } => input.push_str(&json),
+            Content::Text | Content::Reasoning { .. } => {}
         }
     }
 
@@ -167,41 +185,68 @@ impl ConverseDecoder {
         if let Some(text) = reasoning.string("text").filter(|text| !text.is_empty()) {
             events.push(ModelEvent::ReasoningDelta { block, text });
         }
-        let open = self.open.iter_mut().find(|open| open.block == block).map(|open| &mut open.content);
-        if let Some(Content::Reasoning { signature, redacted }) = open {
+        let open = self.open.find(index, |content| matches!(content, Content::Reasoning { .. }));
+        if let Some(OpenBlock { content: Content::Reasoning { signature, redacted }, .. }) = open {
             signature.push_str(&reasoning.string("signature").unwrap_or_default());
             redacted.push_str(&reasoning.string("redactedContent").unwrap_or_default());
         }
     }
 
     fn open_block(&mut self, index: u64, content: Content, events: &mut Vec<ModelEvent>) -> u32 {
-        let block = self.next_block;
-        self.next_block += 1;
-        self.open.push(OpenBlock { index, block, content });
-        if self.open.len() > MAX_OPEN_BLOCKS {
-            fail(events, ErrorKind::MalformedStream, "more content blocks are open than any answer has");
-        }
+        let block = self.numbering.next();
+        self.open.open(index, block, content, events);
         block
     }
 
-    fn find(&self, index: u64, fits: impl Fn(&Content) -> bool) -> Option<u32> {
-        self.open.iter().rev().find(|open| open.index == index && fits(&open.content)).map(|open| open.block)
+    fn find(&mut self, index: u64, fits: impl Fn(&Content) -> bool) -> Option<u32> {
+        self.open.find(index, fits).map(|open| open.block)
     }
 
     fn end_block(&mut self, index: u64, events: &mut Vec<ModelEvent>) {
-        let (ended, open): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.open).into_iter().partition(|open| open.index == index);
-        self.open = open;
-        for OpenBlock { block, content, .. } in ended {
-            events.push(match content {
-                Content::Text => ModelEvent::TextEnd { block, replay: None },
-                Content::Call => ModelEvent::ToolInputEnd { block, replay: None },
-                Content::Reasoning { signature, redacted } => {
-                    ModelEvent::ReasoningEnd { block, replay: replay(&signature, &redacted) }
-                }
-            });
+        for open in self.open.close(index) {
+            end(open, events);
         }
     }
+}
+
+fn end(open: OpenBlock<Content>, events: &mut Vec<ModelEvent>) {
+    let OpenBlock { block, content, .. } = open;
+    events.extend(match content {
+        Content::Text => Some(ModelEvent::TextEnd { block, replay: None }),
+        Content::Call => Some(ModelEvent::ToolInputEnd { block, replay: None }),
+        Content::Reasoning { signature, redacted } => {
+            Some(ModelEvent::ReasoningEnd { block, replay: replay(&signature, &redacted) })
+        }
+        Content::Provider { kind, start, input, content } => {
+            let replay = completed(kind, &start, &input, &content);
+            replay.map(|replay| ModelEvent::Provider { block, kind: kind.to_owned(), replay })
+        }
+    });
+}
+
+/// A block as it is sent back: the start event with what the deltas filled in.
+fn completed(kind: &str, start: &RawJson, input: &str, content: &[RawJson]) -> Option<RawJson> {
+    let start = start.as_str();
+    let filled = match (input, content) {
+        ("", []) => String::new(),
+        ("", content) => format!(",\"content\":{}", json(content).ok()?),
+        (input, _) => format!(",\"input\":{input}"),
+    };
+    RawJson::parse(format!("{{\"{kind}\":{}{filled}}}}}", start.strip_suffix('}')?)).ok()
+}
+
+/// Web pages have an address, documents a title.
+fn cite(citation: &Object<'_>, events: &mut Vec<ModelEvent>) {
+    let web = citation.object("location").and_then(|location| location.object("web"));
+    let url = web.and_then(|web| web.string("url")).or_else(|| citation.string("source"));
+    events.push(ModelEvent::Source(Source { url, title: citation.string("title"), replay: None }));
+}
+
+fn made_image(image: &Object<'_>) -> Option<ModelEvent> {
+    let data = image.object("source")?.string("bytes")?;
+    let format = image.string("format").unwrap_or_else(|| "png".to_owned());
+    let media_type = format!("image/{format}");
+    Some(ModelEvent::File(File { media_type, data: FileData::Base64(data.into()), name: None }))
 }
 
 fn replay(signature: &str, redacted: &str) -> Option<RawJson> {

@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
+use super::super::blocks::{Numbering, OpenBlock, OpenBlocks};
 use super::super::event::ModelEvent;
 use super::super::failure;
 use super::super::http::ResponseHead;
@@ -11,6 +12,7 @@ use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use crate::error::ErrorKind;
 use crate::json::{Object, RawJson};
+use crate::ordered_map::OrderedSet;
 
 /// What is known of one answer so far.
 ///
@@ -18,22 +20,21 @@ use crate::json::{Object, RawJson};
 #[derive(Debug)]
 pub(super) struct ResponseDecoder {
     names: ToolNames,
-    is_started: bool,
-    next_block: u32,
-    open: Vec<OpenBlock>,
+    numbering: Numbering,
+    open: OpenBlocks<Content>,
+    /// The item that the events of servers without `output_index` are about.
+    current: u64,
     /// The items that are complete, so that none is read a second time from the final response.
-    complete: Vec<u64>,
+    complete: OrderedSet<u64>,
     has_calls: bool,
     refused: bool,
 }
 
 #[derive(Debug)]
-struct OpenBlock {
-    item: u64,
-    /// The place of a text within its message.
-    content: u64,
-    block: u32,
+struct Content {
     kind: BlockKind,
+    /// The place of a text within its message.
+    place: u64,
     /// Whether any delta came. What an item says at its end counts only where none did.
     has_delta: bool,
 }
@@ -46,82 +47,70 @@ enum BlockKind {
     Call,
 }
 
-/// The most blocks that are open at once; a stream that only ever opens them must not fill the memory.
-const MAX_OPEN_BLOCKS: usize = 4096;
-
 impl ResponseDecoder {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
             names: ToolNames::new(tools),
-            is_started: false,
-            next_block: 0,
-            open: Vec::new(),
-            complete: Vec::new(),
+            numbering: Numbering::default(),
+            open: OpenBlocks::default(),
+            current: 0,
+            complete: OrderedSet::new(),
             has_calls: false,
             refused: false,
         }
     }
 
-    fn start(&mut self, response: Option<Object<'_>>, events: &mut Vec<ModelEvent>) {
-        if self.is_started {
-            return;
+    /// The item that an event is about. Servers that number none send the events of one item after those of another.
+    fn item(&mut self, payload: &Object<'_>, event: &str) -> u64 {
+        if let Some(index) = payload.integer("output_index") {
+            return index;
         }
-        self.is_started = true;
-        let member = |name| response.as_ref().and_then(|response| response.string(name));
-        events.push(ModelEvent::Started { response_id: member("id"), model: member("model") });
+        let is_next = event == "response.output_item.added" && !self.numbering.is_empty();
+        if is_next || self.complete.contains(&self.current) {
+            self.current += 1;
+        }
+        self.current
     }
 
-    /// The position in `open` of a block, begun if it is not there.
-    fn open(&mut self, item: u64, content: u64, kind: BlockKind, events: &mut Vec<ModelEvent>) -> usize {
-        let is_same = |open: &OpenBlock| (open.item, open.content, open.kind) == (item, content, kind);
-        if let Some(position) = self.open.iter().rposition(is_same) {
-            return position;
+    /// A block that is open, or begins now.
+    fn open(
+        &mut self,
+        item: u64,
+        place: u64,
+        kind: BlockKind,
+        events: &mut Vec<ModelEvent>,
+    ) -> Option<&mut OpenBlock<Content>> {
+        let is_same = |content: &Content| (content.place, content.kind) == (place, kind);
+        if self.open.find(item, is_same).is_none() {
+            let block = self.numbering.next();
+            match kind {
+                BlockKind::Text | BlockKind::Refusal => events.push(ModelEvent::TextStart { block }),
+                BlockKind::Reasoning => events.push(ModelEvent::ReasoningStart { block }),
+                // Announced by the caller, who knows id and name.
+                BlockKind::Call => {}
+            }
+            self.open.open(item, block, Content { kind, place, has_delta: false }, events);
         }
-        let block = self.next_block;
-        self.next_block += 1;
-        match kind {
-            BlockKind::Text | BlockKind::Refusal => events.push(ModelEvent::TextStart { block }),
-            BlockKind::Reasoning => events.push(ModelEvent::ReasoningStart { block }),
-            // Announced by the caller, who knows id and name.
-            BlockKind::Call => {}
-        }
-        self.open.push(OpenBlock { item, content, block, kind, has_delta: false });
-        if self.open.len() > MAX_OPEN_BLOCKS {
-            fail(events, ErrorKind::MalformedStream, "more output items are open than any answer has");
-        }
-        self.open.len() - 1
+        self.open.find(item, is_same)
     }
 
-    fn delta(&mut self, payload: &Object<'_>, kind: BlockKind, events: &mut Vec<ModelEvent>) {
+    fn delta(&mut self, item: u64, payload: &Object<'_>, kind: BlockKind, events: &mut Vec<ModelEvent>) {
         let Some(text) = payload.string("delta").filter(|text| !text.is_empty()) else { return };
-        let item = payload.integer("output_index").unwrap_or_default();
-        let content = match kind {
-            BlockKind::Text | BlockKind::Refusal => payload.integer("content_index").unwrap_or_default(),
-            BlockKind::Reasoning | BlockKind::Call => 0,
-        };
-        let is_known = self.open.iter().any(|open| open.item == item && open.kind == kind);
-        // Arguments of a call that was never announced come whole with the item.
-        if kind == BlockKind::Call && !is_known {
+        // Of an item that is complete everything was said.
+        if self.complete.contains(&item) {
             return;
         }
-        let position = self.open(item, content, kind, events);
-        self.write(position, text, events);
-    }
-
-    fn write(&mut self, position: usize, text: String, events: &mut Vec<ModelEvent>) {
-        let Some(open) = self.open.get_mut(position).filter(|_| !text.is_empty()) else { return };
-        open.has_delta = true;
-        let block = open.block;
-        events.push(match open.kind {
-            BlockKind::Text | BlockKind::Refusal => ModelEvent::TextDelta { block, text },
-            BlockKind::Reasoning => ModelEvent::ReasoningDelta { block, text },
-            BlockKind::Call => ModelEvent::ToolInputDelta { block, json: text },
-        });
-    }
-
-    fn write_if_silent(&mut self, position: usize, text: Option<String>, events: &mut Vec<ModelEvent>) {
-        if self.open.get(position).is_some_and(|open| !open.has_delta) {
-            self.write(position, text.unwrap_or_default(), events);
+        let open = match kind {
+            BlockKind::Text | BlockKind::Refusal => {
+                self.refused |= kind == BlockKind::Refusal;
+                self.open(item, payload.integer("content_index").unwrap_or_default(), kind, events)
+            }
+            BlockKind::Reasoning => self.open(item, 0, kind, events),
+            // Arguments of a call that was never announced come whole with the item.
+            BlockKind::Call => self.open.find(item, |content| content.kind == kind),
+        };
+        if let Some(open) = open {
+            write(open, text, events);
         }
     }
 
@@ -137,27 +126,29 @@ impl ResponseDecoder {
         }
     }
 
-    fn begin_call(&mut self, index: u64, item: &Object<'_>, events: &mut Vec<ModelEvent>) -> Option<usize> {
-        let known = self.open.iter().position(|open| open.item == index && open.kind == BlockKind::Call);
-        if known.is_some() {
-            return known;
+    fn begin_call(
+        &mut self,
+        index: u64,
+        item: &Object<'_>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Option<&mut OpenBlock<Content>> {
+        if self.open.find(index, |content| content.kind == BlockKind::Call).is_none() {
+            let name = item.string("name").filter(|name| !name.is_empty())?;
+            let id = item.string("call_id").or_else(|| item.string("id")).unwrap_or_else(|| format!("call_{index}"));
+            self.has_calls = true;
+            let name = self.names.registered(name);
+            let block = self.open(index, 0, BlockKind::Call, events)?.block;
+            events.push(ModelEvent::ToolInputStart { block, id, name });
         }
-        let name = item.string("name").filter(|name| !name.is_empty())?;
-        let id = item.string("call_id").or_else(|| item.string("id")).unwrap_or_else(|| format!("call_{index}"));
-        self.has_calls = true;
-        let position = self.open(index, 0, BlockKind::Call, events);
-        let block = self.open.get(position)?.block;
-        events.push(ModelEvent::ToolInputStart { block, id, name: self.names.registered(name) });
-        Some(position)
+        self.open.find(index, |content| content.kind == BlockKind::Call)
     }
 
     /// An item is complete; it holds everything that its deltas said.
     fn end_item(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) {
         let Ok(item) = Object::parse(raw.get()) else { return };
-        if self.complete.contains(&index) {
+        if !self.complete.insert(index) {
             return;
         }
-        self.complete.push(index);
         let mut replay = None;
         match item.string("type").as_deref() {
             Some("message") => self.end_message(index, &item, events),
@@ -166,38 +157,40 @@ impl ResponseDecoder {
                     item.objects(list).iter().filter_map(|part| part.string("text")).collect()
                 };
                 let text = Some(texts("summary")).filter(|text| !text.is_empty()).unwrap_or_else(|| texts("content"));
-                let position = self.open(index, 0, BlockKind::Reasoning, events);
-                self.write_if_silent(position, Some(text), events);
+                write_if_silent(self.open(index, 0, BlockKind::Reasoning, events), Some(text), events);
                 replay = Some(RawJson::from(raw));
             }
             Some("function_call") => {
-                if let Some(position) = self.begin_call(index, &item, events) {
-                    self.write_if_silent(position, item.string("arguments"), events);
-                }
+                write_if_silent(self.begin_call(index, &item, events), item.string("arguments"), events);
+            }
+            // A tool whose input is free text. Here every input is an object.
+            Some("custom_tool_call") => {
+                let input = item.get("input").map(|input| format!("{{\"input\":{}}}", input.get()));
+                write_if_silent(self.begin_call(index, &item, events), input, events);
             }
             Some(kind) => {
                 if let Some(file) = made_image(&item) {
                     events.push(ModelEvent::File(file));
                 }
-                let block = self.next_block;
-                self.next_block += 1;
+                let block = self.numbering.next();
                 events.push(ModelEvent::Provider { block, kind: kind.to_owned(), replay: raw.into() });
             }
             None => {}
         }
-        self.close(|open| open.item == index, replay, events);
+        for open in self.open.close(index) {
+            end(&open, replay.clone(), events);
+        }
     }
 
     fn end_message(&mut self, index: u64, item: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        for (content, part) in (0..).zip(item.objects("content")) {
+        for (place, part) in (0..).zip(item.objects("content")) {
             let (kind, text) = match part.string("type").as_deref() {
                 Some("refusal") => (BlockKind::Refusal, part.string("refusal")),
                 _ => (BlockKind::Text, part.string("text")),
             };
             self.refused |= kind == BlockKind::Refusal;
             if text.as_deref().is_some_and(|text| !text.is_empty()) {
-                let position = self.open(index, content, kind, events);
-                self.write_if_silent(position, text, events);
+                write_if_silent(self.open(index, place, kind, events), text, events);
             }
             for annotation in part.objects("annotations") {
                 events.push(ModelEvent::Source(Source {
@@ -209,24 +202,14 @@ impl ResponseDecoder {
         }
     }
 
-    fn close(&mut self, fits: impl Fn(&OpenBlock) -> bool, replay: Option<RawJson>, events: &mut Vec<ModelEvent>) {
-        let (closed, open) = std::mem::take(&mut self.open).into_iter().partition(|open| fits(open));
-        self.open = open;
-        let closed: Vec<OpenBlock> = closed;
-        for OpenBlock { block, kind, .. } in closed {
-            events.push(match kind {
-                BlockKind::Text => ModelEvent::TextEnd { block, replay: None },
-                BlockKind::Refusal => ModelEvent::TextEnd { block, replay: RawJson::parse(r#"{"refusal":true}"#).ok() },
-                BlockKind::Reasoning => ModelEvent::ReasoningEnd { block, replay: replay.clone() },
-                BlockKind::Call => ModelEvent::ToolInputEnd { block, replay: None },
-            });
-        }
-    }
-
     /// The final response: what no event told before, the count, and why it ended.
     fn end_response(&mut self, response: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        for (index, item) in (0..).zip(response.array("output").unwrap_or_default()) {
-            self.end_item(index, item, events);
+        let output = response.array("output").unwrap_or_default();
+        // Where as many items came one by one, the list is a repetition, whatever numbers they had.
+        if output.len() > self.complete.len() {
+            for (index, item) in (0..).zip(output) {
+                self.end_item(index, item, events);
+            }
         }
         if let Some(usage) = response.object("usage") {
             events.push(ModelEvent::Usage(count(&usage)));
@@ -239,11 +222,20 @@ impl ResponseDecoder {
             ("failed" | "cancelled", _) => {
                 return events.push(ModelEvent::Failed(failure::from_error_object(response, &ResponseHead::default())));
             }
+            ("queued" | "in_progress", _) => {
+                return fail(
+                    events,
+                    ErrorKind::StreamTruncated,
+                    "the provider answered before the response was complete",
+                );
+            }
             _ if self.has_calls => StopReason::ToolUse,
             _ if self.refused => StopReason::Refusal,
             _ => StopReason::Stop,
         };
-        self.close(|_| true, None, events);
+        for open in self.open.close_all() {
+            end(&open, None, events);
+        }
         let raw = detail.map_or(status.clone(), |detail| format!("{status}:{detail}"));
         events.push(ModelEvent::Stop { reason, raw: Some(raw) });
     }
@@ -251,9 +243,12 @@ impl ResponseDecoder {
 
 impl Protocol for ResponseDecoder {
     fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        self.start(payload.object("response"), events);
-        let index = payload.integer("output_index").unwrap_or_default();
-        match payload.string("type").as_deref().unwrap_or_default() {
+        if !self.numbering.is_started() {
+            self.numbering.start(payload.object("response").as_ref(), ["id", "model"], events);
+        }
+        let event = payload.string("type").unwrap_or_default();
+        let index = self.item(payload, &event);
+        match event.as_str() {
             "response.output_item.added" => {
                 if let Some(item) = payload.object("item") {
                     self.begin_item(index, &item, events);
@@ -264,18 +259,21 @@ impl Protocol for ResponseDecoder {
                     self.end_item(index, item, events);
                 }
             }
-            "response.output_text.delta" => self.delta(payload, BlockKind::Text, events),
-            "response.refusal.delta" => self.delta(payload, BlockKind::Refusal, events),
+            "response.output_text.delta" => self.delta(index, payload, BlockKind::Text, events),
+            "response.refusal.delta" => self.delta(index, payload, BlockKind::Refusal, events),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.delta(payload, BlockKind::Reasoning, events);
+                self.delta(index, payload, BlockKind::Reasoning, events);
             }
-            "response.function_call_arguments.delta" => self.delta(payload, BlockKind::Call, events),
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-                match payload.object("response") {
-                    Some(response) => self.end_response(&response, events),
-                    None => fail(events, ErrorKind::MalformedStream, "the last event of the answer holds no response"),
-                }
-            }
+            "response.function_call_arguments.delta" => self.delta(index, payload, BlockKind::Call, events),
+            // The second is what some servers call the first.
+            "response.completed"
+            | "response.done"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled" => match payload.object("response") {
+                Some(response) => self.end_response(&response, events),
+                None => fail(events, ErrorKind::MalformedStream, "the last event of the answer holds no response"),
+            },
             _ => {}
         }
     }
@@ -284,7 +282,7 @@ impl Protocol for ResponseDecoder {
         if document.array("output").is_none() {
             return fail(events, ErrorKind::MalformedStream, "the answer is JSON but no response: it has no output");
         }
-        self.start(Object::parse("{}").ok(), events);
+        self.numbering.start(Some(document), ["id", "model"], events);
         self.end_response(document, events);
     }
 
@@ -293,6 +291,35 @@ impl Protocol for ResponseDecoder {
     fn end(&mut self, events: &mut Vec<ModelEvent>) {
         fail(events, ErrorKind::StreamTruncated, "the connection ended before the answer was complete");
     }
+}
+
+fn write(open: &mut OpenBlock<Content>, text: String, events: &mut Vec<ModelEvent>) {
+    if text.is_empty() {
+        return;
+    }
+    open.content.has_delta = true;
+    let block = open.block;
+    events.push(match open.content.kind {
+        BlockKind::Text | BlockKind::Refusal => ModelEvent::TextDelta { block, text },
+        BlockKind::Reasoning => ModelEvent::ReasoningDelta { block, text },
+        BlockKind::Call => ModelEvent::ToolInputDelta { block, json: text },
+    });
+}
+
+fn write_if_silent(open: Option<&mut OpenBlock<Content>>, text: Option<String>, events: &mut Vec<ModelEvent>) {
+    if let Some(open) = open.filter(|open| !open.content.has_delta) {
+        write(open, text.unwrap_or_default(), events);
+    }
+}
+
+fn end(open: &OpenBlock<Content>, replay: Option<RawJson>, events: &mut Vec<ModelEvent>) {
+    let block = open.block;
+    events.push(match open.content.kind {
+        BlockKind::Text => ModelEvent::TextEnd { block, replay: None },
+        BlockKind::Refusal => ModelEvent::TextEnd { block, replay: RawJson::parse(r#"{"refusal":true}"#).ok() },
+        BlockKind::Reasoning => ModelEvent::ReasoningEnd { block, replay },
+        BlockKind::Call => ModelEvent::ToolInputEnd { block, replay: None },
+    });
 }
 
 fn count(usage: &Object<'_>) -> Usage {
