@@ -118,6 +118,7 @@ pub mod sse;
 mod time;
 #[cfg(all(feature = "web", target_arch = "wasm32"))]
 pub mod web;
+mod work;
 
 pub use error::{Error, ErrorKind};
 pub use time::Millis;

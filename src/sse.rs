@@ -3,9 +3,14 @@
 use std::borrow::Cow;
 use std::mem;
 
+use crate::work;
+
 /// The most bytes of one line, and of one event's data. Images come as base64 in one event and reach about 20 MiB; a
 /// stream without line ends must not fill the memory.
 pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
+
+/// The most bytes that [`SseParser::stray`] keeps: enough for every error seen.
+const MAX_STRAY_BYTES: usize = 64 * 1024;
 
 /// The parser. Bytes go in with [`push`](Self::push), then [`next_event`](Self::next_event) is called until it has none.
 ///
@@ -28,6 +33,8 @@ pub struct SseParser {
     last_event_id: String,
     retry: Option<u64>,
     dispatched: Dispatched,
+    /// Lines since the last event that look like JSON that was forgotten to be put into one.
+    stray: String,
 }
 
 /// An event of the stream.
@@ -66,10 +73,12 @@ impl SseParser {
             return;
         }
         if self.line_start > 0 {
+            work::count(self.buffer.len() - self.line_start);
             self.buffer.drain(..self.line_start);
             self.searched -= self.line_start;
             self.line_start = 0;
         }
+        work::count(bytes.len());
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -127,6 +136,12 @@ impl SseParser {
         has_event.then(|| self.dispatched.lend())
     }
 
+    /// What came after the last event and is no field but looks like JSON; cut after 64 KiB. The specification ignores such
+    /// lines. Servers that fail within a stream write their error like that.
+    pub fn stray(&self) -> &str {
+        &self.stray
+    }
+
     /// The id to send as `Last-Event-ID` when the stream is opened again; empty for none.
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
@@ -164,6 +179,7 @@ impl SseParser {
         }
         let unsearched = self.buffer.get(self.searched..)?;
         let found = line_end(unsearched);
+        work::count(found.unwrap_or(unsearched.len()));
         if found.is_none() {
             self.searched = self.buffer.len();
         }
@@ -171,6 +187,8 @@ impl SseParser {
     }
 
     fn field(&mut self, line: &[u8]) {
+        // Checked as text, searched for the colon, and its value copied.
+        work::count(3 * line.len());
         let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
         let (name, value) = line.split_at(colon);
         let value = value.strip_prefix(b":").unwrap_or(value);
@@ -187,7 +205,15 @@ impl SseParser {
             b"retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.retry = value.parse().ok();
             }
-            _ => {}
+            _ => self.keep_stray(line),
+        }
+    }
+
+    fn keep_stray(&mut self, line: &[u8]) {
+        let is_json = !self.stray.is_empty() || line.starts_with(b"{") || line.starts_with(b"[");
+        if is_json && self.stray.len() + line.len() < MAX_STRAY_BYTES {
+            self.stray.push_str(&text(line));
+            self.stray.push('\n');
         }
     }
 
@@ -203,6 +229,7 @@ impl SseParser {
         }
         mem::swap(&mut self.dispatched.data, &mut self.data);
         self.data.clear();
+        self.stray.clear();
         self.dispatched.event = event;
         self.dispatched.id = id;
         true
@@ -297,6 +324,18 @@ mod tests {
         let (events, parser) = parse([b": ping\n\nfoo: bar\n\nevent: x\n\nretry: 10\nretry: 1x\n\n".as_slice()]);
         assert_eq!(events, []);
         assert_eq!(parser.retry(), Some(10));
+    }
+
+    #[test]
+    fn json_that_is_in_no_event_is_kept_until_the_next_one() {
+        let (events, mut parser) = parse([b"data: a\n\n[{\n  \"error\": {\"code\": 503}\n}".as_slice()]);
+        assert_eq!(events.len(), 1);
+        assert_eq!(parser.finish(), None);
+        assert_eq!(parser.stray(), "[{\n  \"error\": {\"code\": 503}\n}\n");
+        let (_, parser) = parse([b"{\"a\":1}\ndata: a\n\n".as_slice()]);
+        assert_eq!(parser.stray(), "");
+        let (_, parser) = parse([b"{\n".as_slice(), &b"x\n".repeat(100_000)]);
+        assert!(parser.stray().len() <= MAX_STRAY_BYTES);
     }
 
     #[test]

@@ -81,9 +81,15 @@ async fn answer_over_http<H: Host>(
         match &chunk {
             Ok(Some(bytes)) => decoder.push(bytes, &mut events),
             Ok(None) => decoder.finish(&mut events),
-            // The status already tells that the call failed, and it tells more than the broken connection does.
-            Err(_) if head.status >= 400 => decoder.finish(&mut events),
-            Err(error) => return Err(cut(request, &address, error)),
+            Err(error) => {
+                decoder.finish(&mut events);
+                // Servers close connections rudely behind a whole answer; and the status of an error tells more than the
+                // broken connection does.
+                let is_whole = matches!(events.last(), Some(ModelEvent::Stop { .. }));
+                if !is_whole && head.status < 400 {
+                    return Err(cut(request, &address, error));
+                }
+            }
         }
         if let Some(ModelEvent::Failed(error)) = events.last_mut() {
             error.redact(secrets);

@@ -2,12 +2,14 @@
 
 mod object;
 mod partial;
+mod progress;
 mod raw;
 pub mod schema;
 mod string;
 
 pub use object::Object;
 pub use partial::complete;
+pub(crate) use progress::Progress;
 pub use raw::RawJson;
 pub use schema::{Schema, SchemaError};
 pub use string::read_string;

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::RawJson;
 use super::string::read_string;
+use crate::work;
 
 /// The members of a JSON object, each left as text until it is asked for.
 ///
@@ -24,6 +25,7 @@ impl<'text> Object<'text> {
     ///
     /// When the text is not one valid JSON object.
     pub fn parse(text: &'text str) -> Result<Self, serde_json::Error> {
+        work::count(text.len());
         serde_json::from_str(text)
     }
 
@@ -39,7 +41,9 @@ impl<'text> Object<'text> {
 
     /// A member read into a type; `None` when it is absent, `null` or of another type.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        serde_json::from_str::<Option<T>>(self.get(name)?.get()).ok().flatten()
+        let value = self.get(name)?.get();
+        work::count(value.len());
+        serde_json::from_str::<Option<T>>(value).ok().flatten()
     }
 
     /// A text member. Half a surrogate pair, which JSON can hold and text cannot, reads as U+FFFD.
@@ -69,7 +73,9 @@ impl<'text> Object<'text> {
 
     /// The elements of a member that is an array.
     pub fn array(&self, name: &str) -> Option<Vec<&'text RawValue>> {
-        serde_json::from_str(self.get(name)?.get()).ok()
+        let value = self.get(name)?.get();
+        work::count(value.len());
+        serde_json::from_str(value).ok()
     }
 
     /// Those elements of a member that are objects; empty when the member is no array.

@@ -9,6 +9,7 @@ use super::RawJson;
 /// a member without its value, a number without what follows it, half a literal, half an escape. Costs one pass over the
 /// text, and only when it is called.
 pub fn complete(text: &str) -> Option<RawJson> {
+    crate::work::count(text.len());
     let mut reader = Reader::default();
     for (offset, character) in text.char_indices() {
         reader.step(offset, character)?;

@@ -20,7 +20,9 @@ impl RawJson {
     ///
     /// The parser's error, with line and column, when it is not.
     pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
-        RawValue::from_string(text.into()).map(|raw| Self(raw.into()))
+        let text = text.into();
+        crate::work::count(text.len());
+        RawValue::from_string(text).map(|raw| Self(raw.into()))
     }
 
     /// The JSON text of a value.

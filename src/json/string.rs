@@ -5,6 +5,7 @@ pub fn read_string(json: &str) -> Option<String> {
     if !json.starts_with('"') {
         return None;
     }
+    crate::work::count(json.len());
     serde_json::from_str(json).ok().or_else(|| read_units(json))
 }
 

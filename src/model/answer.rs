@@ -43,6 +43,27 @@ pub(super) struct AnswerDecoder {
     /// The beginning of the answer, to show what came instead of a stream.
     beginning: Vec<u8>,
     saw_payload: bool,
+    kept: Kept,
+}
+
+/// How much of an answer is kept, in bytes.
+#[derive(Debug, Default)]
+pub(super) struct Kept(usize);
+
+/// The most bytes of one answer that are kept: a few pictures of the largest kind, or a hundred times the longest text. A
+/// stream that never ends must not fill the memory.
+const MAX_ANSWER_BYTES: usize = 128 * 1024 * 1024;
+
+impl Kept {
+    /// Counts the events that came of a payload, which are those from `before` on. Of one without events the decoder may
+    /// keep all. Too much fails the answer.
+    pub(super) fn add(&mut self, payload: usize, before: usize, events: &mut Vec<ModelEvent>) {
+        let new = events.get(before..).unwrap_or_default();
+        self.0 += if new.is_empty() { payload } else { new.iter().map(ModelEvent::size).sum() };
+        if self.0 > MAX_ANSWER_BYTES && !is_over(events) {
+            fail(events, ErrorKind::Limit, &format!("the answer is larger than {MAX_ANSWER_BYTES} bytes"));
+        }
+    }
 }
 
 enum State {
@@ -64,7 +85,14 @@ impl AnswerDecoder {
     pub(super) fn new(head: &ResponseHead, protocol: impl Protocol + 'static) -> Self {
         let is_error = head.status != 0 && !(200..300).contains(&head.status);
         let state = if is_error { State::ErrorBody(Vec::new()) } else { State::Undecided };
-        Self { head: head.clone(), protocol: Box::new(protocol), state, beginning: Vec::new(), saw_payload: false }
+        Self {
+            head: head.clone(),
+            protocol: Box::new(protocol),
+            state,
+            beginning: Vec::new(),
+            saw_payload: false,
+            kept: Kept::default(),
+        }
     }
 
     fn read_stream(&mut self, events: &mut Vec<ModelEvent>) {
@@ -72,7 +100,9 @@ impl AnswerDecoder {
         loop {
             match parser.next_event() {
                 Ok(Some(event)) => {
+                    let before = events.len();
                     self.read_event(event.name, event.data, events);
+                    self.kept.add(event.data.len(), before, events);
                     if is_over(events) {
                         return;
                     }
@@ -102,6 +132,15 @@ impl AnswerDecoder {
             }
             Ok(payload) => self.read_payload(&payload, events),
             Err(_) if name == "error" => events.push(ModelEvent::Failed(failure::from_text(data, &self.head))),
+            // Servers forget the empty line between two events.
+            Err(_) if data.contains('\n') && data.lines().all(is_payload) => {
+                for line in data.lines() {
+                    self.read_event(name, line, events);
+                    if is_over(events) {
+                        return;
+                    }
+                }
+            }
             // A number or a list is JSON from the future and skipped like any other unknown event.
             Err(_) if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() => {}
             Err(error) => {
@@ -126,12 +165,15 @@ impl AnswerDecoder {
         // Servers forget the last empty line. A payload that was cut in the middle is no JSON and so not taken for one.
         if let Some(event) = parser.finish() {
             let data = event.data.trim();
-            if data == "[DONE]" || Object::parse(data).is_ok() {
+            if data.lines().all(is_payload) || Object::parse(data).is_ok() {
                 self.read_event(event.name, event.data, events);
             }
         }
         if is_over(events) {
             return;
+        }
+        if let Some(error) = failure::from_stray(parser.stray(), &self.head) {
+            return events.push(ModelEvent::Failed(error));
         }
         if !self.saw_payload && !self.is_announced_as_stream() {
             let beginning = String::from_utf8_lossy(&self.beginning);
@@ -161,7 +203,9 @@ impl AnswerDecoder {
             return self.protocol.end(events);
         }
         match Object::parse(&text) {
-            Ok(document) => match failure::from_object(&document, &self.head) {
+            Ok(document) => match failure::from_object(&document, &self.head)
+                .or_else(|| failure::from_no_answer(&document, &self.head))
+            {
                 Some(error) => events.push(ModelEvent::Failed(error)),
                 None => {
                     self.protocol.document(&document, events);
@@ -232,6 +276,11 @@ pub(super) fn fail(events: &mut Vec<ModelEvent>, kind: ErrorKind, message: &str)
     events.push(ModelEvent::Failed(Error::new(kind, message)));
 }
 
-fn is_over(events: &[ModelEvent]) -> bool {
+/// Whether a line of an event is an event's whole data.
+fn is_payload(line: &str) -> bool {
+    line.trim() == "[DONE]" || Object::parse(line).is_ok()
+}
+
+pub(super) fn is_over(events: &[ModelEvent]) -> bool {
     matches!(events.last(), Some(ModelEvent::Stop { .. } | ModelEvent::Failed(_)))
 }

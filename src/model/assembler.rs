@@ -4,6 +4,7 @@ use super::event::ModelEvent;
 use super::message::{CallId, File, Part, Source, StopReason, ToolCall, ToolInput, Usage};
 use crate::error::Error;
 use crate::json::{self, RawJson};
+use crate::ordered_map::OrderedMap;
 
 /// Collects the events of one answer.
 ///
@@ -14,6 +15,8 @@ pub struct Assembler {
     response_id: Option<String>,
     model: Option<String>,
     blocks: Vec<Block>,
+    /// Where the blocks that have not ended are.
+    open: OrderedMap<u32, usize>,
     usage: Usage,
     end: Option<End>,
 }
@@ -69,19 +72,16 @@ impl Assembler {
                 self.model.clone_from(model);
             }
             ModelEvent::TextStart { block } => {
-                self.blocks.push(Block::Text { block: *block, text: String::new(), replay: None });
+                self.begin(*block, Block::Text { block: *block, text: String::new(), replay: None });
             }
             ModelEvent::ReasoningStart { block } => {
-                self.blocks.push(Block::Reasoning { block: *block, text: String::new(), replay: None });
+                self.begin(*block, Block::Reasoning { block: *block, text: String::new(), replay: None });
             }
-            ModelEvent::ToolInputStart { block, id, name } => self.blocks.push(Block::Call {
-                block: *block,
-                id: id.clone(),
-                name: name.clone(),
-                input: String::new(),
-                replay: None,
-                is_complete: false,
-            }),
+            ModelEvent::ToolInputStart { block, id, name } => {
+                let (id, name) = (id.clone(), name.clone());
+                let (input, replay) = (String::new(), None);
+                self.begin(*block, Block::Call { block: *block, id, name, input, replay, is_complete: false });
+            }
             ModelEvent::TextDelta { block, text: delta }
             | ModelEvent::ReasoningDelta { block, text: delta }
             | ModelEvent::ToolInputDelta { block, json: delta } => {
@@ -92,9 +92,10 @@ impl Assembler {
             ModelEvent::TextEnd { block, replay }
             | ModelEvent::ReasoningEnd { block, replay }
             | ModelEvent::ToolInputEnd { block, replay } => {
-                if let Some(block) = self.block(*block) {
-                    block.end(replay.clone());
+                if let Some(open) = self.block(*block) {
+                    open.end(replay.clone());
                 }
+                self.open.remove(block);
             }
             ModelEvent::Source(source) => self.whole(Part::Source(Source::clone(source))),
             ModelEvent::File(file) => self.whole(Part::File(File::clone(file))),
@@ -142,9 +143,14 @@ impl Assembler {
         }
     }
 
-    /// Deltas name the latest blocks, so the search from the end is short.
+    fn begin(&mut self, number: u32, block: Block) {
+        self.open.insert(number, self.blocks.len());
+        self.blocks.push(block);
+    }
+
+    /// A block that has not ended.
     fn block(&mut self, block: u32) -> Option<&mut Block> {
-        self.blocks.iter_mut().rev().find(|candidate| candidate.number() == Some(block))
+        self.blocks.get_mut(*self.open.get(&block)?)
     }
 
     fn whole(&mut self, part: Part) {
@@ -199,13 +205,12 @@ impl Block {
 
 fn tool_input(text: String, stop_reason: StopReason) -> ToolInput {
     let is_cut = stop_reason == StopReason::Length;
-    if text.trim().is_empty() && !is_cut {
-        // A tool without arguments: most providers then send none at all.
-        if let Ok(empty) = RawJson::parse("{}") {
-            return ToolInput::Json(empty);
-        }
+    // A tool without arguments: most providers then send none at all, some models write `null`.
+    let is_absent = matches!(text.trim(), "" | "null") && !is_cut;
+    if is_absent && let Ok(empty) = RawJson::parse("{}") {
+        return ToolInput::Json(empty);
     }
-    match RawJson::parse(text.clone()) {
+    match RawJson::parse(text.clone()).map(unwrapped) {
         Ok(input) if !is_cut || input.as_str().trim_start().starts_with('{') => ToolInput::Json(input),
         Ok(_) => ToolInput::Malformed { text, reason: CUT_OFF.to_owned() },
         Err(_) if is_cut => ToolInput::Malformed { text, reason: CUT_OFF.to_owned() },
@@ -214,6 +219,12 @@ fn tool_input(text: String, stop_reason: StopReason) -> ToolInput {
             ToolInput::Malformed { text, reason }
         }
     }
+}
+
+/// Some models write the object as a string of JSON. No tool takes a string, so nothing else can be meant.
+fn unwrapped(input: RawJson) -> RawJson {
+    let inner = json::read_string(input.as_str()).filter(|inner| inner.trim_start().starts_with('{'));
+    inner.and_then(|inner| RawJson::parse(inner).ok()).unwrap_or(input)
 }
 
 const CUT_OFF: &str =
@@ -293,6 +304,10 @@ mod tests {
     fn no_input_is_an_empty_object_and_nonsense_is_malformed() {
         let answer = assemble(call(" ").into_iter().chain([stop(StopReason::ToolUse)]));
         assert_eq!(input(&answer), &ToolInput::Json(RawJson::parse("{}").unwrap()));
+        let answer = assemble(call("null").into_iter().chain([stop(StopReason::ToolUse)]));
+        assert_eq!(input(&answer), &ToolInput::Json(RawJson::parse("{}").unwrap()));
+        let answer = assemble(call(r#""{\"a\":1}""#).into_iter().chain([stop(StopReason::ToolUse)]));
+        assert_eq!(input(&answer), &ToolInput::Json(RawJson::parse(r#"{"a":1}"#).unwrap()));
         let answer = assemble(call(r#"{"a":1}{"a":2}"#).into_iter().chain([stop(StopReason::ToolUse)]));
         assert!(matches!(input(&answer), ToolInput::Malformed { .. }));
     }

@@ -1,5 +1,7 @@
 //! What a decoder makes of a provider's bytes: one vocabulary for every wire protocol.
 
+#[cfg(feature = "wires")]
+use super::message::FileData;
 use super::message::{File, Source, StopReason, Usage};
 use crate::error::Error;
 use crate::json::RawJson;
@@ -104,4 +106,22 @@ pub enum ModelEvent {
     },
     /// The answer failed: an error status, an error in the stream, a truncated or malformed stream.
     Failed(Error),
+}
+
+#[cfg(feature = "wires")]
+impl ModelEvent {
+    /// About how many bytes are kept of this event.
+    pub(super) fn size(&self) -> usize {
+        const ANY: usize = 16;
+        ANY + match self {
+            Self::TextDelta { text, .. } | Self::ReasoningDelta { text, .. } => text.len(),
+            Self::ToolInputDelta { json, .. } => json.len(),
+            Self::TextEnd { replay, .. } | Self::ReasoningEnd { replay, .. } | Self::ToolInputEnd { replay, .. } => {
+                replay.as_ref().map_or(0, |replay| replay.as_str().len())
+            }
+            Self::Provider { replay, .. } => replay.as_str().len(),
+            Self::File(File { data: FileData::Base64(data), .. }) => data.len(),
+            _ => 0,
+        }
+    }
 }

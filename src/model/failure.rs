@@ -10,6 +10,9 @@ pub(super) fn from_response(head: &ResponseHead, body: &str) -> Error {
     let body = body.trim_start_matches('\u{feff}').trim();
     // Google wraps errors of streams in a list.
     let body = body.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(body);
+    // Gateways put it into an event of a stream.
+    let event = body.lines().find_map(|line| line.strip_prefix("data:")).filter(|_| !body.starts_with('{'));
+    let body = event.map_or(body, str::trim);
     match Object::parse(body) {
         Ok(object) => Report::read(&object, head).into_error(head, Some(&object)),
         Err(_) => {
@@ -25,8 +28,45 @@ pub(super) fn from_response(head: &ResponseHead, body: &str) -> Error {
 pub(super) fn from_object(object: &Object<'_>, head: &ResponseHead) -> Option<Error> {
     let is_error = object.get("error").is_some_and(|error| !matches!(error.get(), "null" | "false" | "\"\"" | "{}"))
         || object.string("type").as_deref() == Some("error")
-        || object.string("object").as_deref() == Some("error");
+        || object.string("object").as_deref() == Some("error")
+        || refusal_of_minimax(object).is_some();
     is_error.then(|| from_error_object(object, head))
+}
+
+/// The error of a document that is no answer of any wire, if it says what is wrong: gateways report with status 200.
+pub(super) fn from_no_answer(document: &Object<'_>, head: &ResponseHead) -> Option<Error> {
+    const ANSWERS: [&str; 6] = ["choices", "content", "output", "candidates", "promptFeedback", "usageMetadata"];
+    let is_answer = ANSWERS.iter().any(|member| document.get(member).is_some());
+    (!is_answer && message(document).is_some()).then(|| from_error_object(document, head))
+}
+
+/// The error that a server wrote into a stream without making it an event.
+pub(super) fn from_stray(text: &str, head: &ResponseHead) -> Option<Error> {
+    let text = text.trim().trim_start_matches('[').trim_end_matches([']', ',']);
+    from_object(&Object::parse(text).ok()?, head)
+}
+
+/// Whether an object without an answer in it tells of a failure: a sentence, and a word or number for it.
+#[cfg(feature = "openai-chat")]
+pub(super) fn is_report(object: &Object<'_>) -> bool {
+    message(object).is_some() && ["code", "type", "status", "status_code"].iter().any(|name| object.get(name).is_some())
+}
+
+/// MiniMax's own form, with status 200 (platform.minimax.io/docs, "Error codes"): the number, unless all is well.
+fn refusal_of_minimax(object: &Object<'_>) -> Option<u64> {
+    object.object("base_resp")?.integer("status_code").filter(|code| *code != 0)
+}
+
+/// The words of others for MiniMax's numbers.
+const fn word_of_minimax(code: u64) -> &'static str {
+    match code {
+        1002 | 1039 | 2045 => "rate_limited",
+        1004 | 2049 => "invalid_api_key",
+        1008 | 2056 => "insufficient_balance",
+        1026 | 1027 => "content_filter",
+        1000..=1999 => "server_error",
+        _ => "invalid_request",
+    }
 }
 
 /// The error of an object that is known to report one.
@@ -61,12 +101,13 @@ impl Report {
     fn read(object: &Object<'_>, head: &ResponseHead) -> Self {
         let inner = object.object("error");
         let error = inner.as_ref().unwrap_or(object);
-        let message = message(error).or_else(|| message(object)).unwrap_or_default();
+        let of_minimax = || object.object("base_resp")?.string("status_msg");
+        let message = message(error).or_else(|| message(object)).or_else(of_minimax).unwrap_or_default();
         let mut words = Vec::new();
         let mut code = None;
         let mut status = Some(head.status).filter(|status| *status >= 400);
         for source in [Some(error), inner.is_some().then_some(object)].into_iter().flatten() {
-            for member in ["code", "type", "status", "__type"] {
+            for member in ["code", "type", "status", "status_code", "__type"] {
                 let Some(raw) = source.get(member) else { continue };
                 if let Some(word) = read_string(raw.get()) {
                     if word != "error" && !word.is_empty() {
@@ -78,6 +119,10 @@ impl Report {
                     status = status.or(Some(number).filter(|number| (400..600).contains(number)));
                 }
             }
+        }
+        if let Some(number) = refusal_of_minimax(object) {
+            words.push(word_of_minimax(number).to_owned());
+            code.get_or_insert_with(|| number.to_string());
         }
         words.extend(head.header("x-amzn-errortype").map(normalized));
         words.extend(
@@ -204,6 +249,9 @@ const BY_WORD: &[(ErrorKind, &[&str])] = &[
             "insufficient_balance",
             "insufficient_credits",
             "insufficient_user_quota",
+            "insufficient_funds",
+            "quota_exceeded",
+            "usage_limit_exceeded",
             "payment_required",
             "exceeded_current_quota_error",
             "usage_limit_reached",
@@ -220,7 +268,10 @@ const BY_WORD: &[(ErrorKind, &[&str])] = &[
             "rate_limit_error",
             "rate_limit_exceeded",
             "rate_limited",
+            "rate_limit",
             "rate_limit_reached_error",
+            "limit_requests",
+            "limit_burst_rate",
             "too_many_requests",
             "resource_exhausted",
             "throttlingexception",
@@ -249,6 +300,7 @@ const BY_WORD: &[(ErrorKind, &[&str])] = &[
         &[
             "content_filter",
             "content_policy_violation",
+            "image_content_policy_violation",
             "moderation_blocked",
             "responsibleaipolicyviolation",
             "data_inspection_failed",
@@ -256,6 +308,8 @@ const BY_WORD: &[(ErrorKind, &[&str])] = &[
             "cyber_policy_violation",
         ],
     ),
+    // Groq's word for a call that the model wrote wrongly.
+    (ErrorKind::MalformedToolCall, &["tool_use_failed", "malformed_tool_use"]),
 ];
 
 /// Words of a failure inside the provider. They outweigh no status but one, since gateways use them for everything.
@@ -295,6 +349,13 @@ const BY_PHRASE: &[(ErrorKind, &[&str])] = &[
             "maximum allowed input length",
             "maximum prompt length",
             "maximum input length",
+            "maximum model length",
+            "model's context length",
+            "loaded with context length",
+            "prompt exceeds max length",
+            "prompt token count",
+            "range of input length",
+            "inputs tokens + max_new_tokens",
             "request_too_large",
             "exceeded model token limit",
             "reduce the length of the messages",
@@ -356,6 +417,7 @@ const fn what_happened(kind: ErrorKind) -> &'static str {
         ErrorKind::ContextOverflow => "the input is longer than the model's context window",
         ErrorKind::ContentFilter => "the provider's content filter stopped the request",
         ErrorKind::BadRequest => "the provider refused the request",
+        ErrorKind::MalformedToolCall => "the model wrote a tool call that the provider refused",
         _ => "the provider failed",
     }
 }

@@ -50,6 +50,8 @@ mod scanner;
 mod transcript;
 #[cfg(feature = "vertex")]
 pub mod vertex;
+#[cfg(all(test, feature = "models"))]
+mod work_tests;
 
 pub use assembler::{Answer, Assembler};
 pub use encoded::{EncodedCache, MAX_CACHE_BYTES};

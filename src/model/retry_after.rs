@@ -20,15 +20,11 @@ fn from_header(head: &ResponseHead) -> Option<u64> {
         return duration(value).or_else(|| unix_seconds(value).and_then(until));
     }
     let exhausted = RESET_HEADERS.iter().filter(|(remaining, _)| head.header(remaining) == Some("0"));
-    exhausted
-        .filter_map(|(_, reset)| {
-            let value = head.header(reset)?;
-            duration(value).or_else(|| Some(unix_seconds(value)?.saturating_sub(now?).saturating_mul(1000)))
-        })
-        .max()
+    exhausted.filter_map(|(_, reset)| until_reset(head.header(reset)?, now)).max()
 }
 
-/// What is left, and when it is filled up again: OpenAI and Groq (durations), Anthropic (dates).
+/// What is left, and when it is filled up again: OpenAI and Groq (durations), Anthropic (dates), Cerebras (seconds),
+/// OpenRouter (Unix time).
 const RESET_HEADERS: &[(&str, &str)] = &[
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
     ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
@@ -36,17 +32,39 @@ const RESET_HEADERS: &[(&str, &str)] = &[
     ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
     ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
     ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+    ("x-ratelimit-remaining-requests-day", "x-ratelimit-reset-requests-day"),
+    ("x-ratelimit-remaining-tokens-minute", "x-ratelimit-reset-tokens-minute"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
 ];
+
+/// The moment or the time that a reset header gives. OpenRouter and GitHub write it as milliseconds and seconds of Unix
+/// time, which no wait in seconds is as large as.
+fn until_reset(value: &str, now: Option<u64>) -> Option<u64> {
+    const LEAST_UNIX_SECONDS: f64 = 1e9;
+    const LEAST_UNIX_MILLISECONDS: f64 = 1e12;
+    let wait = |until: f64| Some((until - now? as f64 * 1000.0).max(0.0) as u64);
+    match value.trim().parse::<f64>() {
+        Ok(moment) if moment >= LEAST_UNIX_MILLISECONDS => wait(moment),
+        Ok(moment) if moment >= LEAST_UNIX_SECONDS => wait(moment * 1000.0),
+        _ => duration(value).or_else(|| wait(unix_seconds(value)? as f64 * 1000.0)),
+    }
+}
 
 /// Google's `RetryInfo` among the details of an error.
 fn from_body(error: &Object<'_>) -> Option<u64> {
     error.objects("details").iter().find_map(|detail| duration(&detail.string("retryDelay")?))
 }
 
-/// OpenAI and Groq write it into the sentence: `Please try again in 7.66s.`
+/// OpenAI and Groq write it into the sentence (`Please try again in 7.66s.`), and so do Google (`Please retry in 24.5s.`) and
+/// Azure (`Please retry after 6 seconds.`).
 fn from_message(message: &str) -> Option<u64> {
-    let (_, rest) = message.split_once("try again in ")?;
-    let word = rest.split_whitespace().next()?;
+    let (_, rest) =
+        ["try again in ", "retry in ", "retry after "].iter().find_map(|words| message.split_once(words))?;
+    let mut words = rest.split_whitespace();
+    let word = words.next()?;
+    if words.next().is_some_and(|unit| unit.starts_with("second")) {
+        return duration(word);
+    }
     duration(word.trim_end_matches(['.', ',', ';'])).filter(|_| word.ends_with(|last: char| !last.is_ascii_digit()))
 }
 
@@ -155,6 +173,26 @@ mod tests {
                 ],
                 Some(3000),
             ),
+            (
+                vec![("x-ratelimit-remaining-requests-day", "0"), ("x-ratelimit-reset-requests-day", "120.5")],
+                Some(120_500),
+            ),
+            (
+                vec![
+                    ("date", "Thu, 01 Jan 2026 00:00:00 GMT"),
+                    ("x-ratelimit-remaining", "0"),
+                    ("x-ratelimit-reset", "1767225605500"),
+                ],
+                Some(5500),
+            ),
+            (
+                vec![
+                    ("date", "Thu, 01 Jan 2026 00:00:00 GMT"),
+                    ("x-ratelimit-remaining", "0"),
+                    ("x-ratelimit-reset", "1767225605"),
+                ],
+                Some(5000),
+            ),
         ] {
             assert_eq!(retry_after(&head(&headers), None, ""), expected, "{headers:?}");
         }
@@ -165,6 +203,9 @@ mod tests {
         let body = Object::parse(r#"{"details":[{"@type":"x"},{"retryDelay":"24.5s"}]}"#).unwrap();
         assert_eq!(retry_after(&head(&[]), Some(&body), ""), Some(24_500));
         assert_eq!(retry_after(&head(&[]), None, "Limit reached. Please try again in 7.66s. Visit x"), Some(7660));
+        assert_eq!(retry_after(&head(&[]), None, "rate limit. Please retry after 6 seconds. See x"), Some(6000));
+        assert_eq!(retry_after(&head(&[]), None, "Please retry in 24.5s."), Some(24_500));
+        assert_eq!(retry_after(&head(&[]), None, "Please retry after some time"), None);
         assert_eq!(retry_after(&head(&[]), None, "try again in a moment"), None);
         assert_eq!(retry_after(&head(&[]), None, "try again in 3 days"), None);
     }

@@ -26,6 +26,8 @@ pub(super) struct Slot<'text>(Option<Scalar<'text>>);
 
 impl<'text> Scanner<'text> {
     pub(super) fn new(text: &'text str) -> Self {
+        // One pass, and another over the text that is asked for.
+        crate::work::count(2 * text.len());
         Self { text, at: 0 }
     }
 

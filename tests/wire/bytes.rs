@@ -67,10 +67,12 @@ pub(crate) fn random(bytes: &[u8], seed: u64) -> Vec<&[u8]> {
 /// A frame of Bedrock's event stream that holds an event
 /// (docs.aws.amazon.com/transcribe/latest/dg/event-stream.html).
 pub(crate) fn frame(event: &str, payload: &str) -> Vec<u8> {
-    let headers: Vec<u8> = [(":event-type", event), (":content-type", "application/json"), (":message-type", "event")]
-        .into_iter()
-        .flat_map(text_header)
-        .collect();
+    frame_with(&[(":event-type", event), (":content-type", "application/json"), (":message-type", "event")], payload)
+}
+
+/// The same with any headers.
+pub(crate) fn frame_with(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
+    let headers: Vec<u8> = headers.iter().copied().flat_map(text_header).collect();
     let length = |length: usize| u32::try_from(length).unwrap().to_be_bytes();
     let mut frame = [length(16 + headers.len() + payload.len()), length(headers.len())].concat();
     frame.extend(checksum(&frame).to_be_bytes());

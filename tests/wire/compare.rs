@@ -66,7 +66,12 @@ fn compare_calls(expected: &[Value], answer: &Value, found: &mut Vec<String>) {
             None | Some("<generated>") => got["id"].as_str().is_some_and(|id| !id.is_empty()),
             Some(id) => got["id"] == id,
         };
-        if !is_id || wanted["name"] != got["name"] || wanted["arguments"] != got["arguments"] {
+        // The free text of a tool that takes no object is the member `input` of one.
+        let is_input = match wanted.get("customInput") {
+            Some(text) => got["arguments"]["input"] == *text,
+            None => wanted["arguments"] == got["arguments"],
+        };
+        if !is_id || wanted["name"] != got["name"] || !is_input {
             found.push(format!("call: expected {wanted}, got {got}"));
         }
     }

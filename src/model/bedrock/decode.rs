@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::super::Decoder;
-use super::super::answer::fail;
+use super::super::answer::{Kept, fail, is_over};
 use super::super::event::ModelEvent;
 use super::super::failure;
 use super::super::http::ResponseHead;
@@ -19,6 +19,7 @@ pub(super) struct BedrockDecoder {
     head: ResponseHead,
     converse: ConverseDecoder,
     state: State,
+    kept: Kept,
 }
 
 #[derive(Debug)]
@@ -36,18 +37,22 @@ const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 impl BedrockDecoder {
     pub(super) fn new(head: &ResponseHead, tools: &[ToolSpec]) -> Self {
         let state = if self::is_error(head) { State::Document(Vec::new()) } else { State::Undecided };
-        Self { head: head.clone(), converse: ConverseDecoder::new(tools), state }
+        Self { head: head.clone(), converse: ConverseDecoder::new(tools), state, kept: Kept::default() }
     }
 
     fn read_frames(&mut self, events: &mut Vec<ModelEvent>) {
         let State::Frames(mut parser) = mem::replace(&mut self.state, State::Over) else { return };
         loop {
             match parser.next_frame() {
-                Ok(Some(frame)) => self.read_frame(&frame, events),
+                Ok(Some(frame)) => {
+                    let before = events.len();
+                    self.read_frame(&frame, events);
+                    self.kept.add(frame.payload.len(), before, events);
+                }
                 Ok(None) => break,
                 Err(error) => fail(events, ErrorKind::MalformedStream, &error.to_string()),
             }
-            if matches!(events.last(), Some(ModelEvent::Failed(_))) {
+            if is_over(events) {
                 return;
             }
         }

@@ -1,6 +1,8 @@
 //! The frames of `application/vnd.amazon.eventstream`: lengths, headers, payload, and two checksums
 //! (docs.aws.amazon.com/transcribe, "Event stream encoding").
 
+use crate::work;
+
 /// Cuts bytes into frames. A cursor moves over the buffer, so every byte is looked at once.
 #[derive(Debug, Default)]
 pub(super) struct FrameParser {
@@ -43,6 +45,8 @@ impl Frame {
 
 impl FrameParser {
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        let moved = if self.start == 0 { 0 } else { self.buffer.len() - self.start };
+        work::count(moved + bytes.len());
         self.buffer.drain(..std::mem::take(&mut self.start));
         self.buffer.extend_from_slice(bytes);
     }
@@ -106,6 +110,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 
 /// CRC-32 as of gzip.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
+    work::count(bytes.len());
     let step = |crc: u32, byte: &u8| {
         let index = (crc ^ u32::from(*byte)) & 0xff;
         (crc >> 8) ^ TABLE.get(index as usize).copied().unwrap_or_default()
@@ -132,11 +137,21 @@ const fn table() -> [u32; 256] {
     table
 }
 
+/// A frame that holds an event.
+#[cfg(test)]
+pub(in crate::model) fn frame_of_event(name: &str, payload: &str) -> Vec<u8> {
+    let header = |name: &str, value: &str| {
+        let length = u16::try_from(value.len()).unwrap().to_be_bytes();
+        [&[u8::try_from(name.len()).unwrap()], name.as_bytes(), &[7], &length, value.as_bytes()].concat()
+    };
+    tests::frame(&[header(":event-type", name), header(":message-type", "event")].concat(), payload.as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
+    pub(super) fn frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
         let total = u32::try_from(OVERHEAD + headers.len() + payload.len()).unwrap();
         let mut bytes = [total.to_be_bytes(), u32::try_from(headers.len()).unwrap().to_be_bytes()].concat();
         bytes.extend(checksum(&bytes).to_be_bytes());

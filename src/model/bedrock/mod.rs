@@ -7,6 +7,9 @@ mod encode;
 mod event_stream;
 mod sigv4;
 
+#[cfg(all(test, feature = "models"))]
+pub(super) use event_stream::frame_of_event;
+
 use std::sync::Arc;
 
 use super::encoded::EncodedCache;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
+use super::super::blocks::Numbering;
 use super::super::event::ModelEvent;
 use super::super::message::{File, FileData, Source, StopReason, Usage};
 use super::super::names::ToolNames;
@@ -11,19 +12,23 @@ use super::super::request::ToolSpec;
 use super::partial;
 use crate::error::ErrorKind;
 use crate::json::{Object, RawJson};
+use crate::ordered_map::OrderedSet;
 
 /// What is known of one answer so far.
 #[derive(Debug)]
 pub(super) struct ContentDecoder {
     names: ToolNames,
-    is_started: bool,
-    next_block: u32,
+    numbering: Numbering,
     /// The text or reasoning block that is being written.
     open: Option<(u32, BlockKind)>,
     /// Calls whose input is whole. They end with the answer, since the provider can still call them malformed.
     calls: Vec<(u32, Option<RawJson>)>,
     /// The call whose arguments arrive in pieces.
     written: Option<WrittenCall>,
+    /// How many elements of arrays were made up, since a piece named one further on.
+    padding: usize,
+    /// The addresses of the sources so far; each chunk repeats them.
+    sources: OrderedSet<String>,
     usage: Usage,
     finish: Option<String>,
     finish_message: Option<String>,
@@ -46,15 +51,19 @@ enum BlockKind {
 /// The most calls of one answer; a stream that only ever makes calls must not fill the memory.
 const MAX_CALLS: usize = 1024;
 
+/// The most sources of one answer; those behind it are left out.
+const MAX_SOURCES: usize = 1024;
+
 impl ContentDecoder {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
             names: ToolNames::new(tools),
-            is_started: false,
-            next_block: 0,
+            numbering: Numbering::default(),
             open: None,
             calls: Vec::new(),
             written: None,
+            padding: 0,
+            sources: OrderedSet::new(),
             usage: Usage::default(),
             finish: None,
             finish_message: None,
@@ -72,15 +81,29 @@ impl ContentDecoder {
         }
         if let Some(metadata) = candidate.object("groundingMetadata") {
             for chunk in metadata.objects("groundingChunks") {
-                if let Some(web) = chunk.object("web") {
-                    let source = Source { url: web.string("uri"), title: web.string("title"), replay: None };
-                    events.push(ModelEvent::Source(source));
+                let kinds = ["web", "retrievedContext", "maps"];
+                if let Some(source) = kinds.into_iter().find_map(|kind| chunk.object(kind)) {
+                    self.cite(&source, events);
                 }
             }
         }
+        if let Some(metadata) = candidate.object("citationMetadata") {
+            for member in ["citationSources", "citations"] {
+                metadata.objects(member).iter().for_each(|source| self.cite(source, events));
+            }
+        }
         // Not the end: text can still follow.
-        self.finish = candidate.string("finishReason").or_else(|| self.finish.take());
+        let word = candidate.string("finishReason").filter(|word| word != "FINISH_REASON_UNSPECIFIED");
+        self.finish = word.or_else(|| self.finish.take());
         self.finish_message = candidate.string("finishMessage").or_else(|| self.finish_message.take());
+    }
+
+    fn cite(&mut self, source: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        let (url, title) = (source.string("uri"), source.string("title"));
+        let Some(known_by) = url.clone().or_else(|| title.clone()) else { return };
+        if self.sources.len() < MAX_SOURCES && self.sources.insert(known_by) {
+            events.push(ModelEvent::Source(Source { url, title, replay: None }));
+        }
     }
 
     fn part(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) {
@@ -100,12 +123,17 @@ impl ContentDecoder {
                 let file = File { media_type, data: FileData::Base64(data.into()), name: None };
                 events.push(ModelEvent::File(file));
             }
+            // A picture with a signature is asked back when it is to be changed.
+            if signature.is_some() {
+                let block = self.numbering.next();
+                events.push(ModelEvent::Provider { block, kind: "inlineData".to_owned(), replay: raw.into() });
+            }
             return;
         }
         let kind = part.iter().map(|(name, _)| name).find(|name| !matches!(*name, "thought" | "thoughtSignature"));
         if let Some(kind) = kind {
             self.close(None, events);
-            let block = self.begin();
+            let block = self.numbering.next();
             events.push(ModelEvent::Provider { block, kind: kind.to_owned(), replay: raw.into() });
         }
     }
@@ -118,7 +146,7 @@ impl ContentDecoder {
         let is_going_on = signature.is_none() && self.open.is_some_and(|(_, open)| open == kind);
         if !is_going_on {
             self.close(None, events);
-            let block = self.begin();
+            let block = self.numbering.next();
             self.open = Some((block, kind));
             events.push(match kind {
                 BlockKind::Text => ModelEvent::TextStart { block },
@@ -153,7 +181,7 @@ impl ContentDecoder {
             if self.calls.len() == MAX_CALLS {
                 return fail(events, ErrorKind::Limit, "the answer has more tool calls than are allowed");
             }
-            let block = self.begin();
+            let block = self.numbering.next();
             let id = call.string("id").filter(|id| !id.is_empty());
             let replay = replay(signature, id.as_deref());
             let id = id.unwrap_or_else(|| format!("call_{block}"));
@@ -171,7 +199,7 @@ impl ContentDecoder {
         }
         if let Some(written) = &mut self.written {
             for piece in call.objects("partialArgs") {
-                partial::apply(&mut written.arguments, &piece);
+                partial::apply(&mut written.arguments, &piece, &mut self.padding);
             }
         }
         if !goes_on {
@@ -184,11 +212,6 @@ impl ContentDecoder {
             events.push(ModelEvent::ToolInputDelta { block, json: arguments.to_string() });
             self.calls.push((block, replay));
         }
-    }
-
-    fn begin(&mut self) -> u32 {
-        self.next_block += 1;
-        self.next_block - 1
     }
 
     /// Cumulative: the last one counts, and what it leaves out stays.
@@ -211,11 +234,7 @@ impl ContentDecoder {
 
 impl Protocol for ContentDecoder {
     fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        if !self.is_started {
-            self.is_started = true;
-            let (response_id, model) = (payload.string("responseId"), payload.string("modelVersion"));
-            events.push(ModelEvent::Started { response_id, model });
-        }
+        self.numbering.start(Some(payload), ["responseId", "modelVersion"], events);
         for candidate in payload.objects("candidates") {
             self.candidate(&candidate, events);
         }
@@ -261,7 +280,9 @@ impl Protocol for ContentDecoder {
                     | "LANGUAGE"
                     | "IMAGE_SAFETY"
                     | "IMAGE_PROHIBITED_CONTENT"
-                    | "IMAGE_RECITATION",
+                    | "IMAGE_RECITATION"
+                    | "MODEL_ARMOR"
+                    | "ESCALATION",
                 ),
                 _,
             ) => StopReason::ContentFilter,
@@ -269,6 +290,15 @@ impl Protocol for ContentDecoder {
                 let detail = self.finish_message.take().unwrap_or_default();
                 let told = format!("the model wrote a tool call that the provider refused ({word}) {detail}");
                 return fail(events, ErrorKind::MalformedToolCall, told.trim_end());
+            }
+            (Some(word @ ("OTHER" | "IMAGE_OTHER" | "NO_IMAGE" | "MALFORMED_RESPONSE")), _) => {
+                let detail = self.finish_message.take().unwrap_or_default();
+                let told = format!("the provider broke the answer off ({word}) {detail}");
+                return fail(events, ErrorKind::Server, told.trim_end());
+            }
+            (Some(word @ "MISSING_THOUGHT_SIGNATURE"), _) => {
+                let told = format!("the provider refused the history, which lacks a thought signature ({word})");
+                return fail(events, ErrorKind::BadRequest, &told);
             }
             (Some(word), _) => {
                 let told = format!("the model stopped for a reason that this version of crablet does not know: {word}");

@@ -6,9 +6,9 @@ use crate::json::{Object, read_string};
 
 /// Puts a piece into the arguments. A text for a place that has one already goes on with it. A path that is malformed or
 /// leads too deep or too far is ignored, since nothing good can come of it.
-pub(super) fn apply(arguments: &mut Value, piece: &Object<'_>) {
+pub(super) fn apply(arguments: &mut Value, piece: &Object<'_>, padding: &mut usize) {
     let Some(path) = piece.string("jsonPath") else { return };
-    let Some(place) = segments(&path).and_then(|segments| reach(arguments, &segments)) else { return };
+    let Some(place) = segments(&path).and_then(|segments| reach(arguments, &segments, padding)) else { return };
     if let Some(text) = piece.get("stringValue").and_then(|raw| read_string(raw.get())) {
         match place {
             Value::String(whole) => whole.push_str(&text),
@@ -29,8 +29,11 @@ enum Segment {
 /// The most steps of a path; the same depth that JSON may have.
 const MAX_DEPTH: usize = 128;
 
-/// The most elements that a path may make an array have.
-const MAX_ELEMENTS: usize = 4096;
+/// The most elements that an array may have.
+const MAX_ELEMENTS: usize = 1_000_000;
+
+/// The most elements that the paths of one answer may make up, where they name one behind the end of an array.
+const MAX_PADDING: usize = 4096;
 
 /// Reads `$.a.b[0]['c d']`.
 fn segments(path: &str) -> Option<Vec<Segment>> {
@@ -55,14 +58,14 @@ fn segments(path: &str) -> Option<Vec<Segment>> {
 }
 
 /// The value at a path, made on the way.
-fn reach<'value>(value: &'value mut Value, segments: &[Segment]) -> Option<&'value mut Value> {
+fn reach<'value>(value: &'value mut Value, segments: &[Segment], padding: &mut usize) -> Option<&'value mut Value> {
     let Some((segment, rest)) = segments.split_first() else { return Some(value) };
     match segment {
         Segment::Member(name) => {
             if !value.is_object() {
                 *value = Value::Object(Map::new());
             }
-            reach(value.as_object_mut()?.entry(name.clone()).or_insert(Value::Null), rest)
+            reach(value.as_object_mut()?.entry(name.clone()).or_insert(Value::Null), rest, padding)
         }
         Segment::Element(index) => {
             if !value.is_array() {
@@ -70,9 +73,10 @@ fn reach<'value>(value: &'value mut Value, segments: &[Segment]) -> Option<&'val
             }
             let elements = value.as_array_mut()?;
             if elements.len() <= *index {
+                *padding = padding.checked_add(index - elements.len()).filter(|padding| *padding <= MAX_PADDING)?;
                 elements.resize(index + 1, Value::Null);
             }
-            reach(elements.get_mut(*index)?, rest)
+            reach(elements.get_mut(*index)?, rest, padding)
         }
     }
 }
@@ -84,7 +88,7 @@ mod tests {
     fn applied(pieces: &[&str]) -> String {
         let mut arguments = Value::Object(Map::new());
         for piece in pieces {
-            apply(&mut arguments, &Object::parse(piece).unwrap());
+            apply(&mut arguments, &Object::parse(piece).unwrap(), &mut 0);
         }
         arguments.to_string()
     }
@@ -108,6 +112,9 @@ mod tests {
         for path in ["a", "$x", "$.l[4294967295]", "$[", "$[x]"] {
             assert_eq!(applied(&[&format!(r#"{{"jsonPath":"{path}","stringValue":"x"}}"#)]), "{}", "{path}");
         }
+        let far = |index: usize| format!(r#"{{"jsonPath":"$.l[{index}]","stringValue":"x"}}"#);
+        assert_eq!(applied(&[&far(MAX_PADDING + 1)]), r#"{"l":[]}"#);
+        assert!(applied(&[&far(MAX_PADDING)]).ends_with(r#",null,"x"]}"#));
         let deep = format!(r#"{{"jsonPath":"${}","stringValue":"x"}}"#, ".a".repeat(200));
         assert_eq!(applied(&[&deep]), "{}");
     }

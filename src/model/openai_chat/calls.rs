@@ -1,11 +1,12 @@
 //! Tool calls put together from deltas.
 
 use super::super::answer::fail;
+use super::super::blocks::Numbering;
 use super::super::event::ModelEvent;
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson, read_string};
+use crate::json::{Object, Progress, RawJson, read_string};
 
 /// The calls of one answer, in the order in which they began.
 ///
@@ -24,6 +25,7 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    progress: Progress,
     /// How many bytes of the arguments were given out.
     sent: usize,
     /// The block, once the call is announced.
@@ -56,7 +58,7 @@ impl Calls {
     }
 
     /// One element of `tool_calls`.
-    pub(super) fn delta(&mut self, delta: &Object<'_>, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+    pub(super) fn delta(&mut self, delta: &Object<'_>, numbering: &mut Numbering, events: &mut Vec<ModelEvent>) {
         let function = delta.object("function").unwrap_or_default();
         let piece = Piece {
             index: delta.integer("index"),
@@ -65,30 +67,30 @@ impl Calls {
             arguments: arguments(&function),
             replay: delta.raw("extra_content"),
         };
-        self.piece(piece, next_block, events);
+        self.piece(piece, numbering, events);
     }
 
     /// What such an element says.
-    pub(super) fn piece(&mut self, piece: Piece, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+    pub(super) fn piece(&mut self, piece: Piece, numbering: &mut Numbering, events: &mut Vec<ModelEvent>) {
         let position = self.position(&piece);
-        self.write(position, piece, next_block, events);
+        self.write(position, piece, numbering, events);
     }
 
     /// The one `function_call` of the protocol's first version.
-    pub(super) fn function(&mut self, function: &Object<'_>, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+    pub(super) fn function(&mut self, function: &Object<'_>, numbering: &mut Numbering, events: &mut Vec<ModelEvent>) {
         let position = if self.calls.is_empty() { None } else { Some(0) };
         let name = function.string("name").unwrap_or_default();
         let piece = Piece { index: None, id: "call_0".to_owned(), name, arguments: arguments(function), replay: None };
-        self.write(position, piece, next_block, events);
+        self.write(position, piece, numbering, events);
     }
 
     /// All calls are complete.
-    pub(super) fn end(&mut self, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+    pub(super) fn end(&mut self, numbering: &mut Numbering, events: &mut Vec<ModelEvent>) {
         for (position, call) in self.calls.iter_mut().enumerate() {
             if call.id.is_empty() {
                 call.id = format!("call_{position}");
             }
-            announce(call, &self.names, next_block, events);
+            announce(call, &self.names, numbering, events);
             call.send(events);
             if let Some(block) = call.block {
                 events.push(ModelEvent::ToolInputEnd { block, replay: call.replay.take() });
@@ -97,25 +99,31 @@ impl Calls {
     }
 
     /// The call that a piece goes on with; `None` for a new one.
-    fn position(&self, piece: &Piece) -> Option<usize> {
+    fn position(&mut self, piece: &Piece) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         let position = match piece.index {
             Some(_) => self.calls.iter().rposition(|call| call.index == piece.index)?,
-            None if !piece.id.is_empty() => {
-                let same = self.calls.iter().position(|call| call.id == piece.id);
-                return same.or_else(|| last.filter(|last| self.lacks_id(*last)));
-            }
+            None if !piece.id.is_empty() => match self.calls.iter().rposition(|call| call.id == piece.id) {
+                Some(same) => same,
+                None => return last.filter(|last| self.lacks_id(*last)),
+            },
             None => last?,
         };
-        let begins_anew = self.calls.get(position).is_some_and(|call| call.is_followed_by(piece));
+        let begins_anew = self.calls.get_mut(position).is_some_and(|call| call.is_followed_by(piece));
         (!begins_anew).then_some(position)
     }
 
-    fn lacks_id(&self, position: usize) -> bool {
-        self.calls.get(position).is_some_and(|call| call.id.is_empty() && !call.is_complete())
+    fn lacks_id(&mut self, position: usize) -> bool {
+        self.calls.get_mut(position).is_some_and(|call| call.id.is_empty() && !call.is_complete())
     }
 
-    fn write(&mut self, position: Option<usize>, piece: Piece, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+    fn write(
+        &mut self,
+        position: Option<usize>,
+        piece: Piece,
+        numbering: &mut Numbering,
+        events: &mut Vec<ModelEvent>,
+    ) {
         let position = position.unwrap_or_else(|| {
             self.calls.push(Call { index: piece.index, ..Call::default() });
             self.calls.len() - 1
@@ -138,7 +146,7 @@ impl Calls {
         call.replay = piece.replay.or(call.replay.take());
         call.append(&piece.arguments);
         if !call.id.is_empty() {
-            announce(call, &self.names, next_block, events);
+            announce(call, &self.names, numbering, events);
         }
         if call.arguments != EMPTY {
             call.send(events);
@@ -151,10 +159,12 @@ impl Call {
         // Some servers begin with an empty object and then write the real one; some say the whole input again at the end.
         if self.sent == 0 && self.arguments == EMPTY && arguments.starts_with('{') {
             self.arguments.clear();
+            self.progress = Progress::default();
         }
         let is_repeated = self.arguments == arguments && self.is_complete();
         if !is_repeated {
             self.arguments.push_str(arguments);
+            self.progress.push(arguments);
         }
     }
 
@@ -168,31 +178,34 @@ impl Call {
         }
     }
 
-    /// Whether a delta that names the same index is really the next call: servers that number every call 0 are known by
-    /// a new id and name after a call that is already whole.
-    fn is_followed_by(&self, piece: &Piece) -> bool {
+    /// Whether a delta that names the same index or id is really the next call: servers that number every call 0 are known
+    /// by a new id and name after a call that is already whole, and those that give all calls one id by another whole input.
+    fn is_followed_by(&mut self, piece: &Piece) -> bool {
         if piece.name.is_empty() || self.name.is_empty() {
             return false;
         }
         if piece.id.is_empty() && self.id.is_empty() && self.index.is_none() {
             return self.is_complete();
         }
-        let has_other_id = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
-        has_other_id && (self.is_complete() || (self.arguments.is_empty() && piece.name != self.name))
+        if !piece.id.is_empty() && piece.id == self.id {
+            let is_other = self.arguments != EMPTY && self.arguments != piece.arguments;
+            return is_other && self.is_complete() && Object::parse(&piece.arguments).is_ok();
+        }
+        let has_other_id = !piece.id.is_empty() && !self.id.is_empty();
+        has_other_id && ((self.arguments.is_empty() && piece.name != self.name) || self.is_complete())
     }
 
-    fn is_complete(&self) -> bool {
-        Object::parse(&self.arguments).is_ok()
+    fn is_complete(&mut self) -> bool {
+        self.progress.is_whole(&self.arguments)
     }
 }
 
 /// Announces a call whose name is known.
-fn announce(call: &mut Call, names: &ToolNames, next_block: &mut u32, events: &mut Vec<ModelEvent>) {
+fn announce(call: &mut Call, names: &ToolNames, numbering: &mut Numbering, events: &mut Vec<ModelEvent>) {
     if call.block.is_some() || call.name.is_empty() {
         return;
     }
-    let block = *next_block;
-    *next_block += 1;
+    let block = numbering.next();
     call.block = Some(block);
     let name = names.registered(call.name.clone());
     events.push(ModelEvent::ToolInputStart { block, id: call.id.clone(), name });
@@ -217,11 +230,11 @@ mod tests {
     fn calls(deltas: &[&str]) -> Vec<(String, String, String)> {
         let mut calls = Calls::new(&[]);
         let mut events = Vec::new();
-        let mut next_block = 0;
+        let mut numbering = Numbering::default();
         for delta in deltas {
-            calls.delta(&Object::parse(delta).unwrap(), &mut next_block, &mut events);
+            calls.delta(&Object::parse(delta).unwrap(), &mut numbering, &mut events);
         }
-        calls.end(&mut next_block, &mut events);
+        calls.end(&mut numbering, &mut events);
         let mut found: Vec<(String, String, String)> = Vec::new();
         for event in events {
             match event {
@@ -256,6 +269,14 @@ mod tests {
         let first = r#"{"function":{"name":"x","arguments":"{\"k\":1}"}}"#;
         let second = r#"{"function":{"name":"y","arguments":{"k":2}}}"#;
         assert_eq!(calls(&[first, second]), [call("call_0", "x", "{\"k\":1}"), call("call_1", "y", "{\"k\":2}")]);
+    }
+
+    #[test]
+    fn calls_that_all_have_one_id_are_still_several() {
+        let first = r#"{"id":"a","function":{"name":"x","arguments":"{\"k\":1}"}}"#;
+        let second = r#"{"id":"a","function":{"name":"x","arguments":"{\"k\":2}"}}"#;
+        assert_eq!(calls(&[first, second]), [call("a", "x", "{\"k\":1}"), call("a", "x", "{\"k\":2}")]);
+        assert_eq!(calls(&[first, first]), [call("a", "x", "{\"k\":1}")]);
     }
 
     #[test]

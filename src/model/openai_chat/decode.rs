@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
+use super::super::blocks::Numbering;
 use super::super::body::json;
 use super::super::event::ModelEvent;
 use super::super::failure;
@@ -20,8 +21,7 @@ use crate::ordered_map::OrderedSet;
 /// What is known of one answer so far.
 #[derive(Debug)]
 pub(super) struct ChatDecoder {
-    is_started: bool,
-    next_block: u32,
+    numbering: Numbering,
     /// The text or reasoning block that is being written. Calls are open beside it.
     open: Option<OpenBlock>,
     calls: Calls,
@@ -47,11 +47,13 @@ enum BlockKind {
     Reasoning,
 }
 
+/// The most sources of one answer; those behind it are left out.
+const MAX_SOURCES: usize = 1024;
+
 impl ChatDecoder {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
-            is_started: false,
-            next_block: 0,
+            numbering: Numbering::default(),
             open: None,
             calls: Calls::new(tools),
             usage: Usage::default(),
@@ -63,21 +65,18 @@ impl ChatDecoder {
     }
 
     fn chunk(&mut self, payload: &Object<'_>, content: [&str; 2], events: &mut Vec<ModelEvent>) {
-        self.start(payload, events);
-        for choice in payload.objects("choices") {
-            self.choice(&choice, content, events);
+        let choices = payload.objects("choices");
+        // Azure's first chunk is about the prompt and names neither answer nor model.
+        if !choices.is_empty() || payload.string("id").is_some_and(|id| !id.is_empty()) {
+            self.numbering.start(Some(payload), ["id", "model"], events);
+        }
+        for choice in &choices {
+            self.choice(choice, content, events);
         }
         self.citations(payload, events);
         let groq = payload.object("x_groq").and_then(|groq| groq.object("usage"));
         self.count(groq, events);
         self.count(payload.object("usage"), events);
-    }
-
-    fn start(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        if !self.is_started {
-            self.is_started = true;
-            events.push(ModelEvent::Started { response_id: payload.string("id"), model: payload.string("model") });
-        }
     }
 
     /// `content` is the member that holds what was said: Perplexity sends both, with the message so far in the one and
@@ -104,7 +103,10 @@ impl ChatDecoder {
         self.reasoning(delta, events);
         match delta.get("content") {
             Some(content) if content.get().starts_with('[') => self.content_parts(delta, events),
-            Some(content) => self.write(BlockKind::Text, read_string(content.get()), events),
+            Some(content) => {
+                let kind = if is_thought(delta) { BlockKind::Reasoning } else { BlockKind::Text };
+                self.write(kind, read_string(content.get()), events);
+            }
             None => {}
         }
         if let Some(refusal) = delta.string("refusal").filter(|refusal| !refusal.is_empty()) {
@@ -116,10 +118,10 @@ impl ChatDecoder {
         if !calls.is_empty() || function.is_some() {
             self.close(events);
             for call in &calls {
-                self.calls.delta(call, &mut self.next_block, events);
+                self.calls.delta(call, &mut self.numbering, events);
             }
             if let Some(function) = function {
-                self.calls.function(&function, &mut self.next_block, events);
+                self.calls.function(&function, &mut self.numbering, events);
             }
         }
         for image in delta.objects("images") {
@@ -135,7 +137,7 @@ impl ChatDecoder {
     /// The same text comes in up to three members of one delta; the first that has any counts.
     fn reasoning(&mut self, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
         let pieces: Vec<Value> = delta.read("reasoning_details").unwrap_or_default();
-        let named = ["reasoning_content", "reasoning"]
+        let named = ["reasoning_content", "reasoning", "reasoning_text"]
             .into_iter()
             .find_map(|member| delta.string(member).filter(|text| !text.is_empty()));
         let text = named.or_else(|| Some(details::text(&pieces)));
@@ -180,8 +182,7 @@ impl ChatDecoder {
             return open.block;
         }
         self.close(events);
-        let block = self.next_block;
-        self.next_block += 1;
+        let block = self.numbering.next();
         self.open = Some(OpenBlock { block, kind, details: Vec::new() });
         events.push(match kind {
             BlockKind::Text | BlockKind::Refusal => ModelEvent::TextStart { block },
@@ -219,9 +220,10 @@ impl ChatDecoder {
         replay: Option<RawJson>,
         events: &mut Vec<ModelEvent>,
     ) {
-        let Some(url) = url.filter(|url| !self.sources.contains(url)) else { return };
-        self.sources.insert(url.clone());
-        events.push(ModelEvent::Source(Source { url: Some(url), title, replay }));
+        let Some(url) = url.filter(|_| self.sources.len() < MAX_SOURCES) else { return };
+        if self.sources.insert(url.clone()) {
+            events.push(ModelEvent::Source(Source { url: Some(url), title, replay }));
+        }
     }
 
     /// A running report: the last one counts.
@@ -252,14 +254,23 @@ impl ChatDecoder {
 
     fn stop(&mut self, events: &mut Vec<ModelEvent>) {
         self.close(events);
-        self.calls.end(&mut self.next_block, events);
+        self.calls.end(&mut self.numbering, events);
         let raw = self.finish.take();
-        let reason = match raw.as_deref() {
+        let reason = match raw.as_deref().map(str::to_ascii_lowercase).as_deref() {
             // Gateways say `tool_calls` even when the limit cut the call off; the model's own word tells.
             Some("tool_calls" | "function_call" | "stop") if self.was_cut() => StopReason::Length,
-            Some("length" | "max_tokens" | "max_output_tokens" | "model_length") => StopReason::Length,
-            Some("content_filter" | "sensitive" | "safety") => StopReason::ContentFilter,
-            Some("stop" | "tool_calls" | "function_call" | "eos" | "eos_token" | "end_turn" | "stop_sequence")
+            Some("length" | "max_tokens" | "max_output_tokens" | "model_length" | "model_context_window_exceeded") => {
+                StopReason::Length
+            }
+            Some(
+                "content_filter" | "content_filtered" | "sensitive" | "safety" | "recitation" | "blocklist"
+                | "prohibited_content" | "spii",
+            ) => StopReason::ContentFilter,
+            Some("refusal") => StopReason::Refusal,
+            Some(
+                "stop" | "tool_calls" | "tool_call" | "tool_use" | "function_call" | "eos" | "eos_token" | "end_turn"
+                | "stop_sequence" | "complete" | "completed",
+            )
             | None => {
                 match (self.refused, self.calls.is_empty()) {
                     (true, true) => StopReason::Refusal,
@@ -271,9 +282,16 @@ impl ChatDecoder {
             Some("insufficient_system_resource") => {
                 return fail(events, ErrorKind::Overloaded, "the provider ran out of resources within the answer");
             }
-            Some("error") => return fail(events, ErrorKind::Server, "the provider failed within the answer"),
+            Some("error" | "abort" | "aborted" | "cancelled") => {
+                return fail(events, ErrorKind::Server, "the provider failed within the answer");
+            }
             Some("network_error") => {
                 return fail(events, ErrorKind::Network, "the provider lost its connection within the answer");
+            }
+            // Google's own word behind its `function_call_filter: `.
+            Some(word) if word.contains("malformed_function_call") || word.contains("unexpected_tool_call") => {
+                let told = format!("the model wrote a tool call that the provider refused ({word})");
+                return fail(events, ErrorKind::MalformedToolCall, &told);
             }
             Some(word) => {
                 let told = format!("the model stopped for a reason that this version of crablet does not know: {word}");
@@ -292,18 +310,23 @@ impl ChatDecoder {
 impl Protocol for ChatDecoder {
     fn scan(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> bool {
         // The first chunk names the answer, which the scanner does not read.
-        let Some(delta) = self.is_started.then(|| ChatDelta::scan(payload)).flatten() else { return false };
+        let Some(delta) = self.numbering.is_started().then(|| ChatDelta::scan(payload)).flatten() else { return false };
         self.write(BlockKind::Reasoning, Some(delta.reasoning), events);
         self.write(BlockKind::Text, Some(delta.content), events);
         if let Some(call) = delta.call {
             self.close(events);
-            self.calls.piece(call, &mut self.next_block, events);
+            self.calls.piece(call, &mut self.numbering, events);
         }
         true
     }
 
     fn payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        self.chunk(payload, ["delta", "message"], events);
+        if payload.get("choices").is_none() && failure::is_report(payload) {
+            return events.push(ModelEvent::Failed(failure::from_error_object(payload, &ResponseHead::default())));
+        }
+        // MiniMax ends a stream with the whole message that its chunks already said.
+        let is_summary = !self.numbering.is_empty() && payload.string("object").as_deref() == Some("chat.completion");
+        self.chunk(payload, if is_summary { ["delta", "delta"] } else { ["delta", "message"] }, events);
     }
 
     fn document(&mut self, document: &Object<'_>, events: &mut Vec<ModelEvent>) {
@@ -327,6 +350,13 @@ impl Protocol for ChatDecoder {
         }
         fail(events, ErrorKind::StreamTruncated, "the connection ended before the answer was complete");
     }
+}
+
+/// Gemini marks its thoughts beside the text
+/// (ai.google.dev/gemini-api/docs/openai, "Thinking").
+fn is_thought(delta: &Object<'_>) -> bool {
+    let google = delta.object("extra_content").and_then(|extra| extra.object("google"));
+    google.and_then(|google| google.boolean("thought")).unwrap_or(false)
 }
 
 fn push_image(image: &Object<'_>, events: &mut Vec<ModelEvent>) {

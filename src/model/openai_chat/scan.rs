@@ -73,7 +73,7 @@ impl<'text> Slots<'text> {
             "content" => self.content.fill(scanner),
             "reasoning_content" => self.reasoning_content.fill(scanner),
             "reasoning" => self.reasoning.fill(scanner),
-            "refusal" => nothing(scanner),
+            "refusal" | "reasoning_text" => nothing(scanner),
             "tool_calls" if self.has_calls => None,
             "tool_calls" => {
                 self.has_calls = true;

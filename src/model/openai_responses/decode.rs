@@ -47,6 +47,9 @@ enum BlockKind {
     Call,
 }
 
+/// The most items of one answer; a stream that only ever makes items must not fill the memory.
+const MAX_ITEMS: usize = 4096;
+
 impl ResponseDecoder {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
@@ -148,6 +151,9 @@ impl ResponseDecoder {
         let Ok(item) = Object::parse(raw.get()) else { return };
         if !self.complete.insert(index) {
             return;
+        }
+        if self.complete.len() > MAX_ITEMS {
+            return fail(events, ErrorKind::Limit, "the answer has more items than are allowed");
         }
         let mut replay = None;
         match item.string("type").as_deref() {

@@ -1,0 +1,110 @@
+use crablet::model::openai_chat::{self, Profile};
+use crablet::model::{Model, anthropic, gemini};
+use serde_json::{Value, json};
+
+use crate::{check, head};
+
+fn chat() -> Model {
+    openai_chat::model(Profile::Custom, "m")
+}
+
+#[track_caller]
+fn error(status: u16, headers: &[(&str, &str)], body: &str, expected: Value) {
+    check(&chat(), &head(status, headers), body.as_bytes(), json!({"stopReason": "error", "error": expected}));
+}
+
+#[test]
+fn success_in_the_status_and_failure_in_the_body() {
+    for (body, kind) in [
+        // Z.ai's gateway
+        (r#"{"code":500,"msg":"404 NOT_FOUND","success":false}"#, "server"),
+        (r#"{"code":401,"msg":"token expired","success":false}"#, "auth"),
+        // MiniMax
+        (r#"{"base_resp":{"status_code":1004,"status_msg":"login fail"}}"#, "auth"),
+        (r#"{"id":"","choices":null,"base_resp":{"status_code":2013,"status_msg":"invalid params"}}"#, "bad_request"),
+        (r#"{"detail":"Unauthorized: invalid token"}"#, "auth"),
+        (r#"{"hello":"world"}"#, "malformed_stream"),
+    ] {
+        error(200, &[("content-type", "application/json")], body, json!({"kind": kind}));
+    }
+}
+
+#[test]
+fn an_error_in_an_event_of_an_answer_that_failed() {
+    let body = "event: error\ndata: {\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit_error\"}}\n\n";
+    error(
+        429,
+        &[("retry-after", "3")],
+        body,
+        json!({"kind": "rate_limit", "status": 429, "message_contains": "slow down", "retry_after_s": 3}),
+    );
+    check(
+        &anthropic::model("m"),
+        &head(529, &[]),
+        b"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+        json!({"stopReason": "error", "error": {"kind": "overloaded", "status": 529}}),
+    );
+}
+
+#[test]
+fn a_full_context_window_is_known_by_the_words_of_each_server() {
+    for message in [
+        // vLLM, SGLang, LM Studio, llama.cpp, Ollama
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+        "The input (33000 tokens) is longer than the model's context length (32768 tokens).",
+        "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.",
+        "the request exceeds the available context size. try increasing the context size or enable context shift",
+        "prompt too long; exceeded max context length by 40 tokens",
+        // Z.ai, Qwen, Copilot, Mistral, Hugging Face
+        "Prompt exceeds max length",
+        "Range of input length should be [1, 30720]",
+        "prompt token count of 130000 exceeds the limit of 128000",
+        "Prompt contains 66000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+        "Input validation error: `inputs tokens + max_new_tokens must be <= 4096`",
+    ] {
+        let body = json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string();
+        error(400, &[], &body, json!({"kind": "context_overflow"}));
+    }
+}
+
+#[test]
+fn waits_are_read_from_headers_bodies_and_sentences() {
+    let date = ("date", "Thu, 01 Jan 2026 00:00:00 GMT");
+    let body = r#"{"error":{"message":"m"}}"#;
+    for (headers, body, seconds) in [
+        (vec![("retry-after", "7")], body, 7.0),
+        (vec![("retry-after-ms", "1500"), ("retry-after", "2")], body, 1.5),
+        (vec![date, ("retry-after", "Thu, 01 Jan 2026 00:00:30 GMT")], body, 30.0),
+        (vec![("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "1m2.5s")], body, 62.5),
+        (
+            vec![
+                date,
+                ("anthropic-ratelimit-requests-remaining", "0"),
+                ("anthropic-ratelimit-requests-reset", "2026-01-01T00:00:09Z"),
+            ],
+            body,
+            9.0,
+        ),
+        (vec![date, ("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1767225605000")], body, 5.0),
+        (vec![], r#"{"error":{"message":"Please retry after 6 seconds.","code":"429"}}"#, 6.0),
+        (vec![], r#"{"error":{"message":"Please try again in 7.66s. Visit"}}"#, 7.66),
+    ] {
+        error(429, &headers, body, json!({"kind": "rate_limit", "retry_after_s": seconds}));
+    }
+    check(
+        &gemini::model("m"),
+        &head(429, &[]),
+        br#"[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.4s"}]}}]"#,
+        json!({"stopReason": "error", "error": {"kind": "rate_limit", "retry_after_s": 34.4}}),
+    );
+}
+
+#[test]
+fn a_wait_is_only_told_where_waiting_helps() {
+    error(
+        400,
+        &[("retry-after", "7")],
+        r#"{"error":{"message":"no such field"}}"#,
+        json!({"kind": "bad_request", "retryable": false}),
+    );
+}
