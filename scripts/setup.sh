@@ -8,6 +8,7 @@
 #   fuzz           cargo-fuzz and a nightly toolchain
 #   node           checks the version of Node
 #   npm:FOLDER     the packages of FOLDER/package-lock.json
+#   python-servers the MCP servers of tools.versions that are Python packages, in .cache/python-servers, and git
 #   chromium       a Chromium, or the one that $CHROMIUM names
 source "$(dirname "$0")/env.sh"
 
@@ -107,6 +108,21 @@ need_npm() {
   echo "$now" >"$stamp"
 }
 
+need_python_servers() {
+  local folder=.cache/python-servers stamp=.cache/python-servers/crablet-stamp wanted=() name
+  for name in mcp-server-time mcp-server-git fastmcp; do wanted+=("$name==$(tool_version "$name")"); done
+  if ! command -v git >/dev/null || ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    command -v apt-get >/dev/null || fail "live tests need Python 3.10 or later with venv, and git"
+    say "installing Python and git with apt-get"
+    apt_install python python3 python3-venv git
+  fi
+  [ "$(cat "$stamp" 2>/dev/null)" = "${wanted[*]}" ] && return
+  say "installing ${wanted[*]} into $folder"
+  logged python-venv python3 -m venv --clear "$folder"
+  logged python-servers "$folder/bin/pip" install --disable-pip-version-check "${wanted[@]}"
+  echo "${wanted[*]}" >"$stamp"
+}
+
 need_chromium() {
   local command
   if [ -n "${CHROMIUM:-}" ]; then
@@ -136,6 +152,7 @@ for need in "$@"; do
     fuzz) need_rust && need_nightly && need_cargo_tool cargo-fuzz cargo-fuzz --version ;;
     node) need_node ;;
     npm:*) need_npm "${need#npm:}" ;;
+    python-servers) need_python_servers ;;
     chromium) need_chromium ;;
     *) fail "unknown need '$need'" ;;
   esac

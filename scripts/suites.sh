@@ -21,8 +21,8 @@ further | cases      | npm:pkg-tests                                            
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
 further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
 further | size       | npm:src/js                                                   | node scripts/size.mjs
-further | live       | npm:pkg-tests npm:www/demo chromium                          | node pkg-tests/run.mjs live
-further | live-rust  | rust node                                                    | cargo test --test mcp_live -- --ignored
+further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
+further | live-rust  | rust npm:pkg-tests/servers python-servers                    | cargo test --test mcp_live -- --ignored
 SUITES
 }
 

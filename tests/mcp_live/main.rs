@@ -1,6 +1,5 @@
-//! The MCP client against real servers, natively. Run by `cargo test --test mcp_live -- --ignored`.
-//!
-//! The servers are npm packages of pinned versions; they are installed into `.cache/mcp-servers` on the first run.
+//! The MCP client against real servers, natively. Run by `cargo test --test mcp_live -- --ignored`, once
+//! `scripts/setup.sh npm:pkg-tests/servers python-servers` has installed the servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 #![cfg(feature = "native")]
 
@@ -21,13 +20,6 @@ use crablet::native::process::ServerCommand;
 use crablet::{Error, ErrorKind};
 use tokio::sync::Notify;
 
-const PACKAGES: [&str; 4] = [
-    "@modelcontextprotocol/server-everything@2026.8.31",
-    "@modelcontextprotocol/server@2.4.0",
-    "@modelcontextprotocol/node@2.1.2",
-    "zod@4.4.3",
-];
-
 /// A server process that is stopped when the test ends.
 struct Server {
     process: Child,
@@ -37,23 +29,32 @@ struct Server {
 impl Server {
     /// The reference server, of the handshake era.
     fn everything() -> Self {
-        let script = installed().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+        Self::everything_over("streamableHttp")
+    }
+
+    /// The same over another transport.
+    fn everything_over(transport: &str) -> Self {
         Self::start(|port| {
             let mut command = Command::new("node");
-            command.arg(script).arg("streamableHttp").env("PORT", port);
+            command.arg(npm_server("everything")).arg(transport).env("PORT", port);
+            command
+        })
+    }
+
+    /// A server of FastMCP, of both eras.
+    fn fastmcp() -> Self {
+        Self::start(|port| {
+            let mut command = Command::new(python("python"));
+            command.arg(npm_servers().join("fastmcp_server.py")).arg(port);
             command
         })
     }
 
     /// A server of the official SDK, of the stateless era.
     fn stateless() -> Self {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp_live/stateless-server.mjs");
-        // Beside the packages, where it finds them.
-        let script = installed().join("stateless-server.mjs");
-        std::fs::copy(source, &script).unwrap();
         Self::start(|port| {
             let mut command = Command::new("node");
-            command.arg(script).arg(port);
+            command.arg(npm_servers().join("sdk-server.mjs")).arg(port);
             command
         })
     }
@@ -92,27 +93,19 @@ impl Drop for Server {
     }
 }
 
-/// The folder that the servers are installed in. One test installs, the others wait.
-fn installed() -> PathBuf {
-    static INSTALLING: Mutex<()> = Mutex::new(());
-    let _guard = INSTALLING.lock().unwrap();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/mcp-servers");
-    let marker = folder.join("installed");
-    let wanted = PACKAGES.join(" ");
-    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
-        return folder;
-    }
-    std::fs::create_dir_all(&folder).unwrap();
-    let status = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--no-save", "--prefix"])
-        .arg(&folder)
-        .args(PACKAGES)
-        .stdout(Stdio::null())
-        .status()
-        .expect("npm is needed to install the servers");
-    assert!(status.success(), "npm could not install {wanted}");
-    std::fs::write(marker, wanted).unwrap();
-    folder
+/// The folder of the servers that are npm packages, which `scripts/setup.sh npm:pkg-tests/servers` installs.
+fn npm_servers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("pkg-tests/servers")
+}
+
+/// The entry of one of them.
+fn npm_server(name: &str) -> PathBuf {
+    npm_servers().join(format!("node_modules/@modelcontextprotocol/server-{name}/dist/index.js"))
+}
+
+/// A program of the servers that are Python packages, which `scripts/setup.sh python-servers` installs.
+fn python(program: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/python-servers/bin").join(program)
 }
 
 fn json(text: &str) -> RawJson {
@@ -120,7 +113,7 @@ fn json(text: &str) -> RawJson {
 }
 
 #[tokio::test]
-#[ignore = "needs node and installs npm packages"]
+#[ignore = "needs servers that scripts/setup.sh installs"]
 async fn tools_are_listed_and_called_over_streamable_http() -> Result<(), Error> {
     let server = Server::everything();
     let events = Arc::default();
@@ -157,7 +150,7 @@ async fn tools_are_listed_and_called_over_streamable_http() -> Result<(), Error>
 }
 
 #[tokio::test]
-#[ignore = "needs node and installs npm packages"]
+#[ignore = "needs servers that scripts/setup.sh installs"]
 async fn a_slow_call_reports_progress_and_blocks_no_other() -> Result<(), Error> {
     let server = Server::everything();
     let connection = server.connect(&Arc::default());
@@ -185,7 +178,7 @@ async fn a_slow_call_reports_progress_and_blocks_no_other() -> Result<(), Error>
 }
 
 #[tokio::test]
-#[ignore = "needs node and installs npm packages"]
+#[ignore = "needs servers that scripts/setup.sh installs"]
 async fn a_dropped_call_is_cancelled_and_the_next_one_works() -> Result<(), Error> {
     let server = Server::everything();
     let connection = server.connect(&Arc::default());
@@ -199,7 +192,7 @@ async fn a_dropped_call_is_cancelled_and_the_next_one_works() -> Result<(), Erro
 }
 
 #[tokio::test]
-#[ignore = "needs node and installs npm packages"]
+#[ignore = "needs servers that scripts/setup.sh installs"]
 async fn a_stateless_server_is_called_asked_back_and_listened_to() -> Result<(), Error> {
     let server = Server::stateless();
     let events: Arc<Mutex<Vec<Event>>> = Arc::default();
@@ -241,7 +234,7 @@ async fn a_stateless_server_is_called_asked_back_and_listened_to() -> Result<(),
 }
 
 #[tokio::test]
-#[ignore = "needs node and installs npm packages"]
+#[ignore = "needs servers that scripts/setup.sh installs"]
 async fn many_calls_run_at_once_with_a_slow_and_a_large_one_among_them() -> Result<(), Error> {
     const LARGE: usize = 8 << 20;
     let server = Server::stateless();
@@ -269,11 +262,91 @@ async fn many_calls_run_at_once_with_a_slow_and_a_large_one_among_them() -> Resu
     Ok(())
 }
 
+/// Lists the tools and calls one.
+async fn list_and_call(connection: &Connection, tool: &str, arguments: &str) -> Result<String, Error> {
+    let tools = connection.tools().await?;
+    assert!(tools.iter().any(|offered| offered.name == tool), "{} has no {tool}", connection.name());
+    let result = connection.call_tool(tool, json(arguments), CallOptions::default(), None).await?;
+    assert!(!result.is_error, "{}", result.text());
+    Ok(result.text())
+}
+
+#[tokio::test]
+#[ignore = "needs servers that scripts/setup.sh installs"]
+async fn every_server_over_http_lists_and_answers() -> Result<(), Error> {
+    let (sse, fastmcp) = (Server::everything_over("sse"), Server::fastmcp());
+    let host = NativeHost::new()?;
+    let old = HttpServer::new(sse.url.replace("/mcp", "/sse"));
+    let connection = Connection::http(&host, "sse", old, ConnectOptions::default());
+    assert_eq!(list_and_call(&connection, "echo", r#"{"message":"old"}"#).await?, "Echo: old");
+    connection.close().await;
+    let connection = fastmcp.connect(&Arc::default());
+    assert_eq!(list_and_call(&connection, "add", r#"{"a":2,"b":40}"#).await?, "42");
+    connection.close().await;
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs servers that scripts/setup.sh installs"]
+async fn a_call_that_becomes_a_task_is_waited_for() -> Result<(), Error> {
+    let server = Server::everything();
+    let connection = server.connect(&Arc::default());
+    let report = list_and_call(&connection, "simulate-research-query", r#"{"topic":"crabs"}"#).await?;
+    assert!(report.contains("crabs"), "{report}");
+    connection.close().await;
+    Ok(())
+}
+
 #[cfg(unix)]
 #[tokio::test]
-#[ignore = "needs node and installs npm packages"]
+#[ignore = "needs servers that scripts/setup.sh installs"]
+async fn every_server_that_is_a_process_lists_and_answers() -> Result<(), Error> {
+    let folder = std::env::temp_dir().join(format!("crablet-live-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("note.txt"), "the word is crab").unwrap();
+    assert!(Command::new("git").args(["init", "--quiet"]).arg(&folder).status().unwrap().success());
+    let node = |server: &str, arguments: Vec<String>| {
+        let script = npm_server(server).to_string_lossy().into_owned();
+        ServerCommand::new("node", std::iter::once(script).chain(arguments))
+    };
+    let path = folder.to_string_lossy().into_owned();
+    let none = Vec::<String>::new;
+    let memory = ServerCommand { directory: Some(folder.clone()), ..node("memory", none()) };
+    let read = format!(r#"{{"path":"{path}/note.txt"}}"#);
+    let status = format!(r#"{{"repo_path":"{path}"}}"#);
+    for (name, command, tool, arguments, expected) in [
+        ("everything", node("everything", vec!["stdio".to_owned()]), "echo", r#"{"message":"hi"}"#, "Echo: hi"),
+        ("filesystem", node("filesystem", vec![path.clone()]), "read_text_file", read.as_str(), "the word is crab"),
+        ("memory", memory, "read_graph", "{}", "entities"),
+        (
+            "time",
+            ServerCommand::new(python("mcp-server-time").to_string_lossy(), none()),
+            "get_current_time",
+            r#"{"timezone":"UTC"}"#,
+            "UTC",
+        ),
+        (
+            "git",
+            ServerCommand::new(python("mcp-server-git").to_string_lossy(), none()),
+            "git_status",
+            &status,
+            "note.txt",
+        ),
+    ] {
+        let connection = Connection::stdio(&NativeHost::new()?, name, command, ConnectOptions::default());
+        let text = list_and_call(&connection, tool, arguments).await?;
+        assert!(text.contains(expected), "{name}: {text}");
+        connection.close().await;
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    Ok(())
+}
+
+#[cfg(unix)]
+#[tokio::test]
+#[ignore = "needs servers that scripts/setup.sh installs"]
 async fn a_server_is_started_as_a_process_and_ends_with_its_connection() -> Result<(), Error> {
-    let script = installed().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let script = npm_server("everything");
     let arguments = [script.to_string_lossy().into_owned(), "stdio".to_owned()];
     let command = ServerCommand::new("node", arguments);
     let connection = Connection::stdio(&NativeHost::new()?, "everything", command, ConnectOptions::default());

@@ -18,17 +18,18 @@ const guard = join(dirname(fileURLToPath(import.meta.url)), "guard.mjs");
 /**
  * Starts the shim and grants a token.
  *
- * @param {{ binary: string, folder: string, origin?: string, name: string, server: object, log: (line: string) => void, onExit: (code: number) => void }} options
+ * @param {{ binary: string, folder: string, origin?: string, name: string, server: object, servers?: Record<string, object>, log: (line: string) => void, onExit: (code: number) => void }} options
  *   `folder` is a private folder for its configuration and state; without an `origin` the token is for programs that are no
- *   browser
+ *   browser; with `servers` it runs several, by name
  * @returns {Promise<{ url: string, token: string, pid: number, stop: () => Promise<void> }>}
  */
-export async function startShim({ binary, folder, origin, name, server, log, onExit }) {
+export async function startShim({ binary, folder, origin, name, server, servers = { [name]: server }, log, onExit }) {
   const config = join(folder, "servers.json");
-  await writeFile(config, JSON.stringify({ mcpServers: { [name]: server } }, undefined, 2));
+  await writeFile(config, JSON.stringify({ mcpServers: servers }, undefined, 2));
   const environment = { ...process.env, CRABLET_STATE_DIR: join(folder, "state") };
   const client = origin === undefined ? ["--native"] : ["--origin", origin];
-  const { stdout } = await promisify(execFile)(binary, ["grant", ...client, "--server", name], { env: environment });
+  const named = Object.keys(servers).flatMap((server) => ["--server", server]);
+  const { stdout } = await promisify(execFile)(binary, ["grant", ...client, ...named], { env: environment });
   const token = tokenIn(stdout);
 
   const port = (await portIfFree(DEFAULT_PORT)) ?? (await portIfFree(0));
