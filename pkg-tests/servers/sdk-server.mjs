@@ -7,7 +7,10 @@ import { z } from "zod";
 const form = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
 
 function server() {
-  const server = new McpServer({ name: "stateless", version: "1.0.0" }, { capabilities: { tools: { listChanged: true } } });
+  const server = new McpServer(
+    { name: "stateless", version: "1.0.0" },
+    { capabilities: { tools: { listChanged: true } } },
+  );
   const sum = { inputSchema: z.object({ a: z.number(), b: z.number() }), outputSchema: z.object({ sum: z.number() }) };
   server.registerTool("sum", { description: "Adds two numbers", ...sum }, ({ a, b }) => ({
     content: [{ type: "text", text: `${a + b}` }],
@@ -22,10 +25,14 @@ function server() {
     return { content: [{ type: "text", text: `hello ${answer.content?.name}` }] };
   });
   const amount = { inputSchema: z.object({ bytes: z.number(), ms: z.number() }) };
-  server.registerTool("produce", { description: "Gives so many bytes after so long", ...amount }, async ({ bytes, ms }) => {
-    await new Promise((resolve) => setTimeout(resolve, ms));
-    return { content: [{ type: "text", text: "x".repeat(bytes) }] };
-  });
+  server.registerTool(
+    "produce",
+    { description: "Gives so many bytes after so long", ...amount },
+    async ({ bytes, ms }) => {
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      return { content: [{ type: "text", text: "x".repeat(bytes) }] };
+    },
+  );
   server.registerTool("change", { description: "Says that the tools changed", inputSchema: z.object({}) }, () => {
     setTimeout(() => handler.notify.toolsChanged(), 50);
     return { content: [] };

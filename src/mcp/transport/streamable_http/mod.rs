@@ -306,7 +306,12 @@ impl StreamableHttp {
                     && exchange.era != Era::Stateless
                     && self.session.version_header == VersionHeader::Untried
                     && error.code() == Some(OPAQUE_FAILURE);
-                if may_omit_version { self.retry_without_version(key) } else { self.fail(now, key, error) }
+                let is_after_initialize = self.session.era.is_some() && error.code() == Some(OPAQUE_FAILURE);
+                match (may_omit_version, is_after_initialize) {
+                    (true, _) => self.retry_without_version(key),
+                    (false, true) => self.fail(now, key, refusal::opaque(&error)),
+                    (false, false) => self.fail(now, key, error),
+                }
             }
             Reading::Stream(_) | Reading::Document(_) => {
                 let message = format!("the connection broke before the server's answer was complete: {error}");

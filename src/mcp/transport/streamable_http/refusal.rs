@@ -1,5 +1,6 @@
 //! What an answer with another status than 2xx means.
 
+use super::super::OPAQUE_FAILURE;
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::{Message, RpcError, code};
 
@@ -19,7 +20,10 @@ pub(super) fn rpc_error(body: &str) -> Option<RpcError> {
 pub(super) fn is_about_session(status: u16, error: Option<&RpcError>) -> bool {
     match status {
         404 => error.is_none_or(|error| error.code != code::METHOD_NOT_FOUND),
-        400 => error.is_some_and(|error| error.message.to_ascii_lowercase().contains("session")),
+        400 => error.is_some_and(|error| {
+            let message = error.message.to_ascii_lowercase();
+            message.contains("session") || message.contains("not initialized")
+        }),
         _ => false,
     }
 }
@@ -56,10 +60,21 @@ pub(super) fn session_expired(status: u16) -> Error {
 pub(super) fn session_unseen(status: u16, error: &RpcError) -> Error {
     let message = format!(
         "the MCP server wants a session id, and its answer to initialize showed none (HTTP {status}: {}). In a browser \
-         the server must list Mcp-Session-Id in Access-Control-Expose-Headers and in Access-Control-Allow-Headers",
+         {CORS_RULES}",
         error.message
     );
     Error::new(ErrorKind::BadRequest, message).with_status(status)
+}
+
+/// What a page needs of a server with sessions.
+const CORS_RULES: &str = "the server must list Mcp-Session-Id in Access-Control-Expose-Headers, and content-type, \
+    mcp-session-id, mcp-protocol-version and last-event-id in Access-Control-Allow-Headers";
+
+/// A request after `initialize` failed, and the platform does not tell why.
+pub(super) fn opaque(error: &Error) -> Error {
+    let message =
+        format!("{error}. The server did answer initialize, so its CORS rules may be the reason: {CORS_RULES}");
+    Error::new(error.kind(), message).with_code(OPAQUE_FAILURE)
 }
 
 /// The answer's stream broke, and asking for the rest of it brought something else.
@@ -79,6 +94,7 @@ mod tests {
         assert!(is_about_session(404, error(-32001, "Session not found").as_ref()));
         assert!(!is_about_session(404, error(code::METHOD_NOT_FOUND, "Method not found").as_ref()));
         assert!(is_about_session(400, error(-32000, "Bad Request: No valid session ID provided").as_ref()));
+        assert!(is_about_session(400, error(-32000, "Bad Request: Server not initialized").as_ref()));
         assert!(!is_about_session(400, error(-32602, "Invalid arguments").as_ref()));
         assert!(!is_about_session(400, None) && !is_about_session(500, None));
     }
