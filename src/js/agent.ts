@@ -11,8 +11,9 @@ import { closeConnection, type Connection, connectServer, settled, toolsOf } fro
 import type { McpTool } from "./mcp-protocol.js";
 import type { FilePart, Input, TextPart } from "./message.js";
 import type { Model, ModelFunction, ModelOptions } from "./model.js";
+import type { OutputOf, RunOutput } from "./output.js";
 import type { Approve, Run, RunResult } from "./run.js";
-import { validate } from "./schema.js";
+import { type Schema, validate } from "./schema.js";
 import { Session, type SessionSnapshot } from "./session.js";
 import { type MaybePromise, outputOf, type Tool, type ToolOutput, type ToolSet } from "./tool.js";
 
@@ -20,6 +21,12 @@ import { type MaybePromise, outputOf, type Tool, type ToolOutput, type ToolSet }
 export interface AgentOptions<T extends ToolSet = ToolSet> {
   /** The model that answers. */
   readonly model: Model | ModelFunction;
+  /**
+   * Models that answer, in this order, when the one before has failed for good: overloaded or unreachable after all attempts,
+   * over a rate limit for too long, without credit. A run stays with the model that answers; `step-retry` and the messages
+   * say which it is.
+   */
+  readonly fallbackModels?: readonly (Model | ModelFunction)[];
   /** The system prompt. */
   readonly instructions?: string;
   /** The agent's own tools, by name. */
@@ -75,7 +82,13 @@ export interface CallOutcome {
 }
 
 /** Options of one run. */
-export interface RunOptions {
+export interface RunOptions<S extends Schema | undefined = Schema | undefined> {
+  /**
+   * What the run shall end with: a JSON Schema, or a Standard Schema such as zod, valibot or arktype make. The answer is
+   * checked, asked for once more when it does not fit, and is the `output` of the result. A run that cannot give it fails.
+   * A run that is resumed must be given the same again.
+   */
+  readonly output?: S;
   /** Aborts the run. */
   readonly signal?: AbortSignal;
   /** Another model for this run. */
@@ -118,12 +131,18 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
    *
    * @throws CrabletError what ended the run; `signal.reason` when it was aborted.
    */
-  run(input: Input, options: RunOptions = {}): Promise<RunResult> {
+  run<const S extends Schema | undefined = undefined>(
+    input: Input,
+    options: RunOptions<S> = {},
+  ): Promise<RunResult<OutputOf<S>>> {
     return this.stream(input, options).result;
   }
 
   /** Answers one prompt, told event by event. Leaving the loop aborts the run. */
-  stream(input: Input, options: RunOptions = {}): Run<T> {
+  stream<const S extends Schema | undefined = undefined>(
+    input: Input,
+    options: RunOptions<S> = {},
+  ): Run<T, OutputOf<S>> {
     return new Session<T>(this.#parts(), undefined, { isOnce: true }).send(input, options);
   }
 
@@ -172,11 +191,11 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
   #parts(): AgentParts {
     return {
       approve: this.#options.approve as Approve | undefined,
-      core: async (options) => {
+      core: async (options, output) => {
         if (this.#isClosed) throw invalidInput("this agent is closed");
-        const isOwn = options.model !== undefined || options.maxSteps !== undefined;
+        const isOwn = options.model !== undefined || options.maxSteps !== undefined || output !== undefined;
         const { life } = await this.#load();
-        if (isOwn) return { agent: await this.#build(options), isOwn, life };
+        if (isOwn) return { agent: await this.#build(options, output), isOwn, life };
         // A failure is not kept: a server that was not reachable may be at the next try.
         this.#core ??= this.#build({}).catch((thrown: unknown) => {
           this.#core = undefined;
@@ -198,11 +217,13 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     return core;
   }
 
-  async #build(overrides: RunOptions): Promise<CoreAgent> {
+  async #build(overrides: RunOptions, output?: RunOutput): Promise<CoreAgent> {
     const options = { ...this.#options, ...definedOf(overrides) };
     const core = await this.#load();
     const servers = await this.#connected(overrides.signal);
-    const agent = new core.AgentHandle(toJson(configOf(options), "the agent"), functionsOf(options as AgentOptions));
+    const config = { ...configOf(options), output: output?.config };
+    const functions = functionsOf(options as AgentOptions, output);
+    const agent = new core.AgentHandle(toJson(config, "the agent"), functions);
     try {
       for (const [, server] of servers) {
         await settled(core, overrides.signal, (...settle) => agent.addServer(server.server, ...settle));
@@ -239,7 +260,10 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
 export interface AgentParts {
   readonly approve: Approve | undefined;
   /** The agent in the module; one that `isOwn` is released by whoever asked for it. */
-  core(options: RunOptions): Promise<{ readonly agent: CoreAgent; readonly isOwn: boolean; readonly life: Life }>;
+  core(
+    options: RunOptions,
+    output: RunOutput | undefined,
+  ): Promise<{ readonly agent: CoreAgent; readonly isOwn: boolean; readonly life: Life }>;
 }
 
 /** A promise that a signal can leave behind. */
@@ -272,7 +296,7 @@ function definedOf({ model, maxSteps }: RunOptions): RunOptions {
 function configOf(options: AgentOptions<ToolSet>): Record<string, unknown> {
   const { retry } = options;
   return {
-    model: modelConfig(options.model),
+    models: modelsOf(options).map(modelConfig),
     instructions: options.instructions,
     tools: Object.entries(options.tools ?? {}).map(([name, tool]) => toolConfig(name, tool)),
     options: options.modelOptions ?? {},
@@ -291,6 +315,19 @@ function configOf(options: AgentOptions<ToolSet>): Record<string, unknown> {
       afterToolCall: options.afterToolCall !== undefined,
     },
   };
+}
+
+/** The models in the order of their numbers. */
+function modelsOf({ model, fallbackModels = [] }: AgentOptions): readonly (Model | ModelFunction)[] {
+  return [model, ...fallbackModels];
+}
+
+/** The one `fetch` of the models. */
+function fetchOf(options: AgentOptions): typeof fetch | undefined {
+  const models = modelsOf(options).filter((model) => typeof model !== "function");
+  const [first, ...others] = new Set(models.map((model) => model.settings.options.fetch));
+  if (others.length > 0) throw invalidInput("the models of an agent must have the same fetch");
+  return first;
 }
 
 function modelConfig(model: Model | ModelFunction): Record<string, unknown> {
@@ -323,19 +360,20 @@ function toolConfig(name: string, tool: Tool): Record<string, unknown> {
   };
 }
 
-function functionsOf(options: AgentOptions): CoreFunctions {
-  const { model, tools = {} } = options;
-  const settings = typeof model === "function" ? undefined : model.settings;
+function functionsOf(options: AgentOptions, output: RunOutput | undefined): CoreFunctions {
+  const { tools = {} } = options;
+  const models = modelsOf(options);
   const toolOf = (name: string): Tool => {
     const tool = tools[name];
     if (tool === undefined) throw invalidInput(`there is no tool "${name}"`);
     return tool;
   };
   return {
-    fetch: settings?.options.fetch,
+    fetch: fetchOf(options),
 
-    async credentials() {
-      const credentials = settings?.credentials;
+    async credentials(number) {
+      const model = models[number];
+      const credentials = typeof model === "object" ? model.settings.credentials : undefined;
       const given = typeof credentials === "function" ? await credentials() : credentials;
       return toJson(typeof given === "string" ? { key: given } : given, "the credentials of the model");
     },
@@ -379,15 +417,24 @@ function functionsOf(options: AgentOptions): CoreFunctions {
     },
 
     async ask(text) {
-      return toJson(await answer(options, JSON.parse(text) as Question), "the answer of a hook");
+      const question = JSON.parse(text) as Question | OutputQuestion;
+      if (question.type === "validate-output") {
+        // Only whether it is valid matters here: the result has the validator's form of it.
+        await output?.validate(output.unwrap(question.output));
+        return "{}";
+      }
+      return toJson(await answer(options, question), "the answer of a hook");
     },
 
-    model(request) {
+    model(number, request) {
+      const model = models[number];
       if (typeof model !== "function") throw invalidInput("the model is not a function");
       return answerOf(model, request);
     },
   };
 }
+
+type OutputQuestion = { readonly type: "validate-output"; readonly output: unknown };
 
 type Question =
   | ({ readonly type: "before-tool-call" } & ToolCall)

@@ -87,11 +87,12 @@ export interface CoreCancel {
 /** @internal What the module calls of an agent's functions. */
 export interface CoreFunctions {
   readonly fetch: typeof fetch | undefined;
-  credentials(): Promise<string>;
+  /** Models have numbers: 0 is the agent's own, then those of `fallbackModels`. */
+  credentials(model: number): Promise<string>;
   execute(name: string, callId: string, input: string, progress: (data: string) => void): CoreExecution;
   validate(name: string, input: string): Promise<string | undefined>;
   ask(question: string): Promise<string>;
-  model(request: string): { next(): Promise<string | undefined>; cancel(): void };
+  model(model: number, request: string): { next(): Promise<string | undefined>; cancel(): void };
 }
 
 /** @internal */

@@ -1,5 +1,14 @@
 import type { ErrorInfo } from "./error.js";
-import type { AssistantMessage, FilePart, SourcePart, StopReason, TextPart, Usage, UserMessage } from "./message.js";
+import type {
+  AssistantMessage,
+  FilePart,
+  ModelReference,
+  SourcePart,
+  StopReason,
+  TextPart,
+  Usage,
+  UserMessage,
+} from "./message.js";
 import type { ToolSet } from "./tool.js";
 
 /** The name of a tool: those of the agent are suggested, those of MCP servers are possible. */
@@ -64,7 +73,14 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
       }
     | { readonly type: "source"; readonly source: SourcePart }
     | { readonly type: "file"; readonly file: FilePart }
-    | { readonly type: "step-retry"; readonly attempt: number; readonly delayMs: number; readonly error: ErrorInfo }
+    | {
+        readonly type: "step-retry";
+        readonly attempt: number;
+        readonly delayMs: number;
+        readonly error: ErrorInfo;
+        /** The model that makes the attempt, when it is one of `fallbackModels`. */
+        readonly model?: ModelReference;
+      }
     | { readonly type: "compaction-start" }
     | {
         /** From now on `message` is sent in the place of the oldest messages but the first. The history keeps them. */
@@ -75,6 +91,14 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
         readonly tokensBefore: number;
         readonly tokensAfter: number;
       }
+    | {
+        /** A schema has keywords that are not checked, and no Standard Schema checks them. */
+        readonly type: "schema-unchecked";
+        /** The tool whose input has the schema; absent for the output of the run. */
+        readonly toolName?: ToolName<T>;
+        /** The keywords, as JSON pointers into the schema. */
+        readonly keywords: readonly string[];
+      }
     | { readonly type: "limit-reached"; readonly limit: "steps" | "tokens" | "cost" | "time" | "loop" | (string & {}) }
     | { readonly type: "checkpoint-saved"; readonly seq: number }
     | { readonly type: "step-end"; readonly message: AssistantMessage; readonly usage: Usage }
@@ -84,6 +108,8 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
         readonly usage: Usage;
         /** The text of the last answer. */
         readonly text: string;
+        /** What the `output` of the run asked for, as the model wrote it. */
+        readonly output?: unknown;
         /** The answer of a step that was cut short, as the history keeps it: such a step has no `step-end`. */
         readonly message?: AssistantMessage;
         readonly error?: ErrorInfo;

@@ -63,6 +63,7 @@ export type {
   FilePart,
   Input,
   Message,
+  ModelReference,
   ProviderPart,
   ReasoningPart,
   SourcePart,
@@ -112,6 +113,7 @@ export type {
   OAuthOptions,
   OAuthStore,
 } from "./oauth.js";
+export type { OutputOf, PartialOutput } from "./output.js";
 export type { Approve, Run, RunResult, Step } from "./run.js";
 export type {
   FromJsonSchema,

@@ -76,12 +76,19 @@ export interface UserMessage {
   readonly origin?: "prompt" | "steered" | "follow-up" | "compacted" | "nudge" | (string & {});
 }
 
+/** Which model: the wire protocol, the provider, and the provider's name of it. */
+export interface ModelReference {
+  readonly wire: string;
+  readonly provider: string;
+  readonly id: string;
+}
+
 /** A model's message. */
 export interface AssistantMessage {
   readonly id?: string;
   readonly role: "assistant";
   readonly content: readonly (TextPart | ReasoningPart | ToolCallPart | SourcePart | FilePart | ProviderPart)[];
-  readonly model?: { readonly wire: string; readonly provider: string; readonly id: string };
+  readonly model?: ModelReference;
   readonly stopReason?: StopReason;
   readonly usage?: Usage;
 }

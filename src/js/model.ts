@@ -300,6 +300,8 @@ export interface ModelRequest {
   readonly instructions?: string;
   readonly messages: readonly Message[];
   readonly tools: readonly { readonly name: string; readonly description: string; readonly inputSchema: JsonSchema }[];
+  /** What the answer shall be: the JSON text of an object of this schema. */
+  readonly output?: { readonly name: string; readonly description?: string; readonly jsonSchema: JsonSchema };
 }
 
 /** One piece of the answer of a model that is a function; a bare string is text. */

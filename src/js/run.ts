@@ -6,6 +6,7 @@ import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { contentOf, type AssistantMessage, type Input, type Message, type StopReason, type Usage } from "./message.js";
 import { eventStream } from "./event-stream.js";
+import { type PartialOutput, PartialOutputReader, type RunOutput } from "./output.js";
 import type { MaybePromise, ToolSet } from "./tool.js";
 import { Transcript } from "./transcript.js";
 
@@ -17,9 +18,14 @@ export interface Step {
 }
 
 /** How a run ended. */
-export interface RunResult {
+export interface RunResult<Output = unknown> {
   /** The text of the last answer. */
   readonly text: string;
+  /**
+   * What the `output` of the run asked for, as its validator made it. Also `undefined` when the run was suspended, or ended
+   * by a tool or by `stopWhen`.
+   */
+  readonly output: Output;
   /** What the run added to the conversation. */
   readonly messages: readonly Message[];
   readonly steps: readonly Step[];
@@ -36,10 +42,12 @@ export type Approve<T extends ToolSet = ToolSet> = (
 ) => MaybePromise<boolean>;
 
 /** How a run ended; `isTold` once a reader needs not be told of the error any more. */
-type Outcome = { readonly result: RunResult } | { readonly error: unknown; isTold: boolean };
+type Outcome<Output> = { readonly result: RunResult<Output> } | { readonly error: unknown; isTold: boolean };
 
 /** @internal What a run is made of. */
 export interface RunSource {
+  /** What it shall end with. */
+  readonly output: RunOutput | undefined;
   /** Starts the run. */
   open(): Promise<{ readonly core: CoreRun; readonly life: Life }>;
   /** Shows what happened, before the reader of the run sees it. */
@@ -60,15 +68,18 @@ export interface RunSource {
  * An aborted run gives its closing events and ends. A run that fails gives `run-end` with the error, then the loop throws
  * that error.
  */
-export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEvent<T>>, AsyncDisposable {
+export class Run<T extends ToolSet = ToolSet, Output = unknown>
+  implements AsyncIterable<AgentEvent<T>>, AsyncDisposable
+{
   readonly #source: RunSource;
   readonly #approve: Approve | undefined;
   readonly #controller = new AbortController();
   readonly #decoder = new BatchDecoder();
   readonly #transcript = new Transcript();
   readonly #steps: Step[] = [];
-  readonly #result: Promise<RunResult>;
-  #settle!: { resolve: (result: RunResult) => void; reject: (reason: unknown) => void };
+  readonly #result: Promise<RunResult<Output>>;
+  #output: unknown;
+  #settle!: { resolve(result: RunResult<Output>): void; reject(reason: unknown): void };
   #core: CoreRun | undefined;
   #life: Life | undefined;
   /** The first batch is asked for at once, so that the run starts without a reader. */
@@ -76,7 +87,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
   #mode: "unread" | "read" | "drained" = "unread";
   #approvals = 0;
   #isOver = false;
-  #outcome: Outcome | undefined;
+  #outcome: Outcome<Output> | undefined;
   #unlisten: (() => void) | undefined;
 
   /** @internal */
@@ -97,7 +108,7 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
    * The outcome. Rejects with what ended the run: a `CrabletError`, or `signal.reason` when it was aborted. Never an
    * unhandled rejection.
    */
-  get result(): Promise<RunResult> {
+  get result(): Promise<RunResult<Output>> {
     // A loop that begins in the same turn comes first.
     queueMicrotask(() => this.#drain());
     return this.#result;
@@ -112,6 +123,20 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
         return text === "" ? [] : [text];
       }),
     );
+  }
+
+  /**
+   * The output while it is written: an object of which more and more is there. The last one is whole and not checked yet;
+   * `result` has the one that is.
+   *
+   * @throws CrabletError `invalid-input` for a run without `output`.
+   */
+  get partialOutputStream(): ReadableStream<PartialOutput<Output>> & AsyncIterable<PartialOutput<Output>> {
+    const { output } = this.#source;
+    if (output === undefined)
+      throw invalidInput("this run has no output: give it one, as in run(prompt, { output: schema })");
+    const reader = new PartialOutputReader(output);
+    return iterable(this.#stream((events) => reader.read(events as readonly AgentEvent[]) as PartialOutput<Output>[]));
   }
 
   /** The events as a stream. Cancelling it aborts the run. */
@@ -220,13 +245,23 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
         this.#finish();
         return undefined;
       }
-      const events = this.#decoder.decode(batch);
+      const events = await this.#withOutput(this.#decoder.decode(batch));
       this.#observe(events);
       return events;
     } catch (thrown) {
       this.#fail(fromCore(thrown));
       return undefined;
     }
+  }
+
+  /** Takes the output out of the last event, in the form that the caller gets. */
+  async #withOutput(events: AgentEvent[]): Promise<AgentEvent[]> {
+    const { output } = this.#source;
+    const last = events.at(-1);
+    if (last?.type !== "run-end" || last.output === undefined) return events;
+    const value = output === undefined ? last.output : output.unwrap(last.output);
+    this.#output = output === undefined ? value : await output.validate(value);
+    return [...events.slice(0, -1), { ...last, output: value }];
   }
 
   #batch(core: CoreRun): Promise<CoreBatch | []> {
@@ -287,8 +322,9 @@ export class Run<T extends ToolSet = ToolSet> implements AsyncIterable<AgentEven
     }
   }
 
-  #resultOf(text: string, usage: Usage, stopReason: StopReason): RunResult {
-    return { text, messages: this.#transcript.messages, steps: this.#steps, usage, stopReason };
+  #resultOf(text: string, usage: Usage, stopReason: StopReason): RunResult<Output> {
+    const output = this.#output as Output;
+    return { text, output, messages: this.#transcript.messages, steps: this.#steps, usage, stopReason };
   }
 
   /** Asks the `approve` function. */

@@ -90,10 +90,10 @@ export function compileSchema(schema: Schema, of: string): CompiledSchema {
 }
 
 /** @internal Asks a Standard Schema; the answer's message is for the model to read. */
-export async function validate(schema: StandardSchema, value: unknown): Promise<unknown> {
+export async function validate(schema: StandardSchema, value: unknown, what = "the input"): Promise<unknown> {
   const result = await schema["~standard"].validate(value);
   if (result.issues === undefined) return result.value;
-  throw new Error(`the input is not valid: ${result.issues.map(describeIssue).join("; ")}`);
+  throw new Error(`${what} is not valid: ${result.issues.map(describeIssue).join("; ")}`);
 }
 
 function describeIssue({ message, path }: StandardIssue): string {

@@ -5,7 +5,9 @@ import type { AgentEvent, ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { type AssistantMessage, contentOf, type Input, type Message } from "./message.js";
+import { type OutputOf, RunOutput } from "./output.js";
 import { Run } from "./run.js";
+import type { Schema } from "./schema.js";
 import { contentsOf } from "./saved-text.js";
 import type { ToolSet } from "./tool.js";
 import { StreamingMessage, Transcript } from "./transcript.js";
@@ -53,7 +55,7 @@ export class Session<T extends ToolSet = ToolSet> {
   #transcript: Transcript;
   #held: Held | undefined;
   #saved: string | undefined;
-  #run: Run<T> | undefined;
+  #run: Run<T, unknown> | undefined;
   #status: SessionStatus = "idle";
   #pending: readonly ToolCall[] = [];
   #decisions: { readonly callId: string; readonly allow: boolean; readonly reason: string | undefined }[] = [];
@@ -77,13 +79,13 @@ export class Session<T extends ToolSet = ToolSet> {
    *
    * @throws CrabletError `busy` while a run is active; `invalid-input` when a saved run is to be resumed first.
    */
-  send(input: Input, options: RunOptions = {}): Run<T> {
+  send<const S extends Schema | undefined = undefined>(input: Input, options: RunOptions<S> = {}): Run<T, OutputOf<S>> {
     const content = toJson(contentOf(input), "the prompt");
     return this.#start(options, (conversation) => conversation.send(content));
   }
 
   /** Goes on with the run of a restored session, or with one that waits for approvals; `undefined` when there is none. */
-  resume(options: RunOptions = {}): Run<T> | undefined {
+  resume<const S extends Schema | undefined = undefined>(options: RunOptions<S> = {}): Run<T, OutputOf<S>> | undefined {
     if (this.#run !== undefined || (this.#status !== "interrupted" && this.#status !== "awaiting-approval"))
       return undefined;
     return this.#start(options, (conversation) => {
@@ -132,20 +134,25 @@ export class Session<T extends ToolSet = ToolSet> {
     return snapshot === undefined ? { version: 1 } : { version: 1, snapshot };
   }
 
-  #start(options: RunOptions, begin: (conversation: CoreConversation) => ReturnType<CoreConversation["send"]>): Run<T> {
+  #start<Output>(
+    options: RunOptions,
+    begin: (conversation: CoreConversation) => ReturnType<CoreConversation["send"]>,
+  ): Run<T, Output> {
     if (this.#run !== undefined) {
       throw new CrabletError({
         kind: "busy",
         message: "a run of this session is active: wait for it, abort it, or use run.steer()",
       });
     }
+    const output = options.output === undefined ? undefined : new RunOutput(options.output);
     const before = this.#status;
     this.#status = "running";
     this.#error = undefined;
-    const run = new Run<T>(
+    const run = new Run<T, Output>(
       {
+        output,
         open: async () => {
-          const { conversation, life } = await this.#hold(options);
+          const { conversation, life } = await this.#hold(options, output);
           const core = begin(conversation);
           this.#checkpoint();
           return { core, life };
@@ -163,8 +170,8 @@ export class Session<T extends ToolSet = ToolSet> {
   }
 
   /** The conversation in the module, for the agent that the options ask for. */
-  async #hold(options: RunOptions): Promise<Held> {
-    const { agent, isOwn, life } = await this.#parts.core(options);
+  async #hold(options: RunOptions, output: RunOutput | undefined): Promise<Held> {
+    const { agent, isOwn, life } = await this.#parts.core(options, output);
     if (this.#held !== undefined && this.#held.agent === agent) {
       idle.delete(this.#held);
       return this.#held;

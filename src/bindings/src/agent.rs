@@ -7,16 +7,17 @@ use std::sync::Arc;
 use crablet::agent::Hooks;
 use crablet::host::mcp::tools;
 use crablet::host::{Runner, Tool};
-use crablet::model::Credentials;
+use crablet::model::Access;
 use crablet::web::WebHost;
 use js_sys::Function;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::config::{AgentConfig, MODEL_FUNCTION};
-use crate::functions::{Functions, JsCredentials, JsHooks, JsModel, JsTool};
+use crate::config::AgentConfig;
+use crate::functions::{Functions, JsHooks, JsModel, JsTool};
 use crate::journal::JsJournal;
 use crate::mcp::{CancelHandle, McpHandle, settle};
+use crate::models::JsCredentials;
 use crate::run::ConversationHandle;
 use crate::thrown::thrown;
 
@@ -30,17 +31,19 @@ impl AgentHandle {
     /// The agent of this definition, in the JSON that `src/js/agent.ts` writes.
     #[wasm_bindgen(constructor)]
     pub fn new(config: &str, functions: Functions) -> Result<Self, JsValue> {
-        let AgentConfig { mut agent, key, asks_for_credentials } = AgentConfig::parse(config).map_err(thrown)?;
+        let AgentConfig { mut agent, models } = AgentConfig::parse(config).map_err(thrown)?;
         let tools = std::mem::take(&mut agent.tools);
         let hooks = agent.hooks;
+        let has_hooks = hooks != Hooks::default() || agent.output.as_ref().is_some_and(|output| output.has_validator);
         let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
-        let mut runner = Runner::new(host, agent).function_model(MODEL_FUNCTION, JsModel(functions.clone()));
-        runner = match (asks_for_credentials, key) {
-            (true, _) => runner.credentials(JsCredentials(functions.clone())),
-            (false, Some(key)) => runner.credentials(Credentials::Key(key)),
-            (false, None) => runner,
-        };
-        if hooks != Hooks::default() {
+        let mut runner = Runner::new(host, agent);
+        for (number, keyed) in models.iter().enumerate() {
+            if let Access::Function(name) = &keyed.model.access {
+                runner = runner.function_model(name.to_string(), JsModel { number, functions: functions.clone() });
+            }
+        }
+        runner = runner.credentials(JsCredentials { functions: functions.clone(), models });
+        if has_hooks {
             runner = runner.hooks(hooks, JsHooks(functions.clone()));
         }
         let runner = runner.tools(tools.into_iter().map(|definition| {

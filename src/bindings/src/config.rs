@@ -2,47 +2,56 @@
 
 use std::sync::Arc;
 
-use crablet::agent::{Agent, Compaction, Hooks, Policy, ToolDefinition};
+use crablet::agent::{Agent, Compaction, Hooks, OutputDefinition, Policy, ToolDefinition};
 use crablet::json::{Object, RawJson};
 use crablet::model::{
-    Access, CacheRetention, Dollars, Effort, FileKinds, Model, Prices, Reasoning, RequestOptions, ToolChoice, Wire,
+    Access, CacheRetention, Dollars, Effort, FileKinds, Model, OutputSchema, Prices, Reasoning, RequestOptions,
+    ToolChoice, Wire,
 };
 use crablet::{Error, ErrorKind};
 
-/// The name that the one model function of an agent is registered with.
-pub(crate) const MODEL_FUNCTION: &str = "function";
+use crate::models::{KeyedModel, function_name};
 
 /// What `configOf` in `src/js/agent.ts` writes.
 #[derive(Debug)]
 pub(crate) struct AgentConfig {
     pub(crate) agent: Agent,
-    /// A key that never changes.
-    pub(crate) key: Option<String>,
-    /// Whether the credentials are asked for at each request.
-    pub(crate) asks_for_credentials: bool,
+    /// The agent's model and those that answer when it fails, in this order.
+    pub(crate) models: Vec<KeyedModel>,
 }
 
 impl AgentConfig {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let object = Object::parse(text).map_err(|error| invalid(format!("the agent is not JSON: {error}")))?;
-        let model = object.object("model").ok_or_else(|| invalid("the agent has no model"))?;
-        let mut agent = Agent::new(read_model(&model)?);
+        let models = object.objects("models").into_iter().enumerate().map(|(number, model)| read_model(number, &model));
+        let models = models.collect::<Result<Vec<_>, _>>()?;
+        let mut others = models.iter().map(|keyed| keyed.model.clone());
+        let mut agent = Agent::new(others.next().ok_or_else(|| invalid("the agent has no model"))?);
+        agent.fallbacks = others.collect();
+        agent.output = object.object("output").map(|output| read_output(&output)).transpose()?;
         agent.instructions = object.string("instructions").map(Into::into);
         agent.tools = object.objects("tools").iter().map(read_tool).collect::<Result<_, _>>()?;
         agent.options =
             Arc::new(object.object("options").map(|options| read_options(&options)).transpose()?.unwrap_or_default());
         agent.policy = object.object("policy").map(|policy| read_policy(&policy)).unwrap_or_default();
         agent.hooks = object.object("hooks").map(|hooks| read_hooks(&hooks)).unwrap_or_default();
-        let asks_for_credentials = model.boolean("asksForCredentials").unwrap_or(false);
-        Ok(Self { agent, key: model.string("key"), asks_for_credentials })
+        Ok(Self { agent, models })
     }
 }
 
-fn read_model(object: &Object<'_>) -> Result<Model, Error> {
+fn read_output(object: &Object<'_>) -> Result<OutputDefinition, Error> {
+    let schema = object.raw("schema").ok_or_else(|| invalid("the output has no schema"))?;
+    let mut schema = OutputSchema::new(object.string("name").unwrap_or_default(), schema);
+    schema.description = object.string("description");
+    let has_validator = object.boolean("hasValidator").unwrap_or(false);
+    Ok(OutputDefinition { has_validator, ..OutputDefinition::new(schema) })
+}
+
+fn read_model(number: usize, object: &Object<'_>) -> Result<KeyedModel, Error> {
     let text = |name: &str| object.string(name).unwrap_or_default();
     let wire = text("wire");
-    let access = if wire == MODEL_FUNCTION {
-        Access::Function(MODEL_FUNCTION.into())
+    let access = if wire == "function" {
+        Access::Function(function_name(number).into())
     } else {
         Access::Http {
             wire: wire_named(&wire)?,
@@ -57,7 +66,11 @@ fn read_model(object: &Object<'_>) -> Result<Model, Error> {
         let has = |kind: &str| kinds.iter().any(|given| given == kind);
         FileKinds { images: has("image"), audio: has("audio"), documents: has("file") }
     });
-    Ok(Model { provider: text("provider").into(), id: text("id").into(), access, files, prices })
+    Ok(KeyedModel {
+        model: Model { provider: text("provider").into(), id: text("id").into(), access, files, prices },
+        key: object.string("key"),
+        asks_for_credentials: object.boolean("asksForCredentials").unwrap_or(false),
+    })
 }
 
 fn wire_named(name: &str) -> Result<&'static dyn Wire, Error> {

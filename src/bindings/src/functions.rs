@@ -6,11 +6,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crablet::agent::{HookQuestion, HookReply, ToolOutput};
-use crablet::host::{
-    BoxFuture, CancelGuard, CancelToken, CredentialSource, FunctionModel, HookContext, Hooks, Tool, ToolContext,
-};
+use crablet::host::{BoxFuture, CancelGuard, CancelToken, FunctionModel, HookContext, Hooks, Tool, ToolContext};
 use crablet::json::{Object, RawJson};
-use crablet::model::{AwsKeys, Credentials, Model, ModelEvent, ModelRequest};
+use crablet::model::{AwsKeys, Credentials, ModelEvent, ModelRequest};
 use crablet::web::error_from_rejection;
 use crablet::{Error, ErrorKind};
 use futures_util::stream::{self, LocalBoxStream, StreamExt};
@@ -33,7 +31,7 @@ extern "C" {
     pub(crate) fn fetch(this: &Functions) -> Option<Function>;
 
     #[wasm_bindgen(method, structural, catch)]
-    fn credentials(this: &Functions) -> Result<Promise, JsValue>;
+    fn credentials(this: &Functions, model: usize) -> Result<Promise, JsValue>;
 
     #[wasm_bindgen(method, structural, catch)]
     fn execute(
@@ -51,7 +49,7 @@ extern "C" {
     fn ask(this: &Functions, question: &str) -> Result<Promise, JsValue>;
 
     #[wasm_bindgen(method, structural, catch)]
-    fn model(this: &Functions, request: &str) -> Result<Answer, JsValue>;
+    fn model(this: &Functions, model: usize, request: &str) -> Result<Answer, JsValue>;
 
     /// `CoreExecution` of `src/js/core.ts`.
     #[derive(Clone, Debug)]
@@ -129,13 +127,10 @@ impl Hooks for JsHooks {
     }
 }
 
-/// The caller's function that supplies the credentials.
-#[derive(Debug)]
-pub(crate) struct JsCredentials(pub(crate) Functions);
-
-impl CredentialSource for JsCredentials {
-    fn credentials(&self, _model: Model) -> BoxFuture<'static, Result<Credentials, Error>> {
-        let asked = self.0.credentials();
+impl Functions {
+    /// What the caller's function supplies for the model of this number.
+    pub(crate) fn supplied_credentials(&self, model: usize) -> BoxFuture<'static, Result<Credentials, Error>> {
+        let asked = self.credentials(model);
         Box::pin(async move {
             let given = text(resolved(asked).await).map_err(|thrown| {
                 error_from_rejection(
@@ -151,9 +146,12 @@ impl CredentialSource for JsCredentials {
     }
 }
 
-/// The caller's model.
+/// A model of the caller.
 #[derive(Debug)]
-pub(crate) struct JsModel(pub(crate) Functions);
+pub(crate) struct JsModel {
+    pub(crate) number: usize,
+    pub(crate) functions: Functions,
+}
 
 impl FunctionModel for JsModel {
     fn call(
@@ -161,7 +159,7 @@ impl FunctionModel for JsModel {
         request: Arc<ModelRequest>,
         cancel: CancelToken,
     ) -> LocalBoxStream<'static, Result<ModelEvent, Error>> {
-        let answer = match self.0.model(&request_json(&request)) {
+        let answer = match self.functions.model(self.number, &request_json(&request)) {
             Ok(answer) => answer,
             Err(thrown) => {
                 let error = Error::new(ErrorKind::InvalidInput, message(&thrown));
@@ -276,6 +274,9 @@ fn written(question: &HookQuestion) -> Result<String, String> {
             input,
             result: Some(result),
         }),
+        HookQuestion::ValidateOutput { output } => {
+            return Ok(format!("{{\"type\":\"validate-output\",\"output\":{}}}", output.as_str()));
+        }
         _ => return Err("this version of the package does not know the hook that was asked".to_owned()),
     };
     text.map_err(|error| error.to_string())
@@ -288,6 +289,16 @@ fn request_json(request: &ModelRequest) -> String {
         instructions: Option<&'request str>,
         messages: Vec<&'request Message>,
         tools: Vec<AskedTool<'request>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<AskedOutput<'request>>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct AskedOutput<'request> {
+        name: &'request str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'request str>,
+        json_schema: &'request RawJson,
     }
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -300,6 +311,11 @@ fn request_json(request: &ModelRequest) -> String {
     let asked = Asked {
         instructions: request.instructions.as_deref(),
         messages: request.messages.iter().map(AsRef::as_ref).collect(),
+        output: request.options.output.as_deref().map(|output| AskedOutput {
+            name: &output.name,
+            description: output.description.as_deref(),
+            json_schema: &output.schema,
+        }),
         tools: tools
             .map(|tool| AskedTool {
                 name: &tool.name,

@@ -23,6 +23,8 @@ mod journal;
 #[cfg(target_arch = "wasm32")]
 mod mcp;
 #[cfg(target_arch = "wasm32")]
+mod models;
+#[cfg(target_arch = "wasm32")]
 mod oauth;
 #[cfg(target_arch = "wasm32")]
 mod run;
