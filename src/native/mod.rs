@@ -2,6 +2,8 @@
 
 mod file_store;
 mod http;
+#[cfg(feature = "oauth")]
+mod loopback;
 #[cfg(unix)]
 pub mod process;
 #[cfg(feature = "oauth")]
@@ -19,6 +21,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use file_store::FileStore;
 pub use http::HttpBody;
+#[cfg(feature = "oauth")]
+pub use loopback::LoopbackConsent;
 pub use socket::WebSocket;
 
 use crate::error::{Error, ErrorKind};

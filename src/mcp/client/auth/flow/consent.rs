@@ -27,14 +27,14 @@ impl Flow {
                 self.issuer
             )));
         }
-        self.state = shared.random.text();
+        self.state = Secret::new(shared.random.text());
         self.verifier = Secret::new(shared.random.text());
         let is_offline = self.asked.iter().any(|scope| scope == "offline_access");
         let form = Form::default()
             .with("response_type", "code")
             .with("client_id", client)
             .with("redirect_uri", &self.redirect_uri)
-            .with("state", &self.state)
+            .with("state", self.state.expose())
             .with("code_challenge", hash(self.verifier.expose()))
             .with("code_challenge_method", "S256")
             .with_some("scope", Some(&self.asked.join(" ")))
@@ -56,7 +56,7 @@ impl Flow {
         if address.trim_end_matches('/') != expected.trim_end_matches('/') {
             return Err(refused("the person came back to another address than the one that was asked for"));
         }
-        if value("state").as_deref() != Some(&self.state) {
+        if value("state").as_deref() != Some(self.state.expose()) {
             return Err(refused("the answer that the person came back with belongs to another authorization"));
         }
         match value("iss") {
@@ -79,7 +79,7 @@ impl Flow {
             let mut message = String::from("the authorization was not granted");
             append_reason(&mut message, &quoted(&code), value("error_description"));
             let mut error = refused(message).with_code(quoted(&code));
-            error.redact(&[self.state.clone(), self.verifier.expose().to_owned()]);
+            error.redact(&[self.state.expose().to_owned(), self.verifier.expose().to_owned()]);
             return Err(error);
         }
         let code = value("code").ok_or_else(|| refused("the person came back without an authorization code"))?;
@@ -122,9 +122,8 @@ impl Flow {
             .with("subject_token_type", "urn:ietf:params:oauth:token-type:id_token")
             .with("client_id", &provider.client_id)
             .with_some("client_secret", provider.client_secret.as_ref().map(Secret::expose));
-        let secrets = form.secrets().collect();
         let request = form.post(&provider.token_endpoint);
-        Ok(self.work(Step::Exchange { secrets }, Work::Fetch(request)))
+        Ok(self.work(Step::Exchange(form), Work::Fetch(request)))
     }
 
     pub(super) fn take_exchange(
@@ -132,13 +131,14 @@ impl Flow {
         now: Millis,
         shared: &mut Shared,
         outcome: Outcome,
-        secrets: &[String],
+        form: &Form,
     ) -> Result<Next, Error> {
         let (head, body) = answer(outcome);
         let assertion = Object::parse(&body).ok().filter(|_| head.status == 200);
         match assertion.and_then(|object| object.string("access_token")) {
             Some(assertion) => self.request_with_assertion(now, shared, assertion),
-            None => Err(Refusal::read(&head, &body, "to exchange the identity token").into_error(secrets)),
+            None => Err(Refusal::read(&head, &body, "to exchange the identity token")
+                .into_error(&form.secrets().collect::<Vec<_>>())),
         }
     }
 

@@ -43,9 +43,7 @@ enum Step {
     Registration,
     Consent,
     Assertion,
-    Exchange {
-        secrets: Vec<String>,
-    },
+    Exchange(Form),
     PublicKey,
     ClientAssertion {
         unsigned: String,
@@ -83,7 +81,7 @@ pub(super) struct Flow {
     redirect_uri: String,
     /// The scopes to ask for.
     asked: Vec<String>,
-    state: String,
+    state: Secret,
     verifier: Secret,
     /// The parameters of the token request, without those that prove the client.
     form: Form,
@@ -133,7 +131,7 @@ impl Flow {
             client: None,
             redirect_uri: String::new(),
             asked: Vec::new(),
-            state: String::new(),
+            state: Secret::default(),
             verifier: Secret::default(),
             form: Form::default(),
             is_refresh: false,
@@ -166,7 +164,7 @@ impl Flow {
             Step::Registration => self.take_registration(shared, outcome?),
             Step::Consent => self.take_callback(now, shared, outcome?),
             Step::Assertion => self.take_assertion(now, shared, outcome?),
-            Step::Exchange { secrets } => self.take_exchange(now, shared, outcome?, &secrets),
+            Step::Exchange(form) => self.take_exchange(now, shared, outcome?, &form),
             Step::PublicKey => {
                 shared.public_key = text(outcome?).and_then(|key| RawJson::parse(key).ok());
                 self.request_token(now, shared)
