@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crablet::agent::Agent;
-use crablet::host::Runner;
-use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, tools};
+use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, PipeEnd, live_tools, pipe, tools};
+use crablet::host::{Host, Runner};
 use crablet::json::RawJson;
 use crablet::jsonrpc::Params;
 use crablet::mcp::client::{CallOptions, Event, Progress};
@@ -238,4 +238,67 @@ fn a_servers_tools_are_the_agents_under_names_of_their_own() {
     let seen: Vec<_> = results.results.iter().map(|result| (&result.content[0], result.is_error)).collect();
     let (hi, failed) = (Content::Text("hi".to_owned()), Content::Text("no such file".to_owned()));
     assert_eq!(seen, [(&hi, false), (&failed, true)]);
+}
+
+/// Serves at one end of a pipe: `grow` adds a tool and says so before it answers, `late` is that tool.
+async fn growing_server(mut end: PipeEnd) {
+    let mut has_late = false;
+    while let Some(message) = end.next().await {
+        let message: Value = message.read().unwrap();
+        let mut answers = Vec::new();
+        let result = match (message["method"].as_str().unwrap(), message["params"]["name"].as_str()) {
+            ("server/discover", _) => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
+            ("tools/list", _) => {
+                let names: &[&str] = if has_late { &["grow", "late"] } else { &["grow"] };
+                let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
+                json!({ "tools": names.iter().map(tool).collect::<Vec<_>>() })
+            }
+            ("tools/call", Some("grow")) => {
+                has_late = true;
+                let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+                answers.extend([changed.clone(), changed]);
+                text("grown")
+            }
+            ("tools/call", Some("late")) => text("never too late"),
+            _ => continue,
+        };
+        answers.push(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+        for answer in answers {
+            assert!(end.send(raw(&answer)).await);
+        }
+    }
+}
+
+#[test]
+fn tools_that_a_call_adds_are_there_at_the_next_step() {
+    let host = ScriptedHost::new();
+    let (ours, theirs) = pipe();
+    host.spawn(growing_server(theirs));
+    let connection = Connection::pipe(&host, "s", ours, ConnectOptions::default());
+    let tools = host.block_on(live_tools(&host, &connection)).unwrap();
+    let model = host.model().calls(&[("1", "s__grow", "{}")]).calls(&[("2", "s__late", "{}")]).text("done");
+    let agent = Agent::new(ScriptedModel::model());
+    let runner = Runner::new(host.clone(), agent).function_model("script", model).live_tools(tools);
+    let conversation = runner.conversation().unwrap();
+    host.block_on(conversation.send("go").unwrap().answer()).unwrap();
+    let Body::Tool(results) = &conversation.history()[4].body else { panic!("no results") };
+    assert_eq!(results.results[0].content, [Content::Text("never too late".to_owned())]);
+
+    // A conversation that begins later has the tools of now.
+    let model = host.model().calls(&[("1", "s__late", "{}")]).text("done");
+    let conversation = runner.function_model("script", model).conversation().unwrap();
+    host.block_on(conversation.send("go").unwrap().answer()).unwrap();
+    let Body::Tool(results) = &conversation.history()[2].body else { panic!("no results") };
+    assert!(!results.results[0].is_error);
+}
+
+#[test]
+fn a_pipe_that_ended_cannot_be_opened_again() {
+    let host = ScriptedHost::new();
+    let (ours, theirs) = pipe();
+    let connection = Connection::pipe(&host, "s", ours, ConnectOptions::default());
+    drop(theirs);
+    for _ in 0..2 {
+        assert_eq!(host.block_on(connection.tools()).unwrap_err().kind(), ErrorKind::ConnectionClosed);
+    }
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Agent, mcp } from "crablet";
 import { scriptedModel } from "crablet/test";
+import { handshakeServer, serveAtPort } from "../lib/mcp-servers.mjs";
 import { collect, deferred } from "./support.mjs";
 
 const inputSchema = { type: "object", properties: { text: { type: "string" } } };
@@ -46,6 +47,33 @@ test("an agent has the tools of its servers, under names that tell them apart", 
   assert.equal(events.at(-1).text, "Echo: hi");
   await agent.run("again").catch(() => {});
   assert.equal(methods.filter((method) => method === "initialize").length, 1, "the connection is kept");
+  await agent.close();
+});
+
+test("tools that a call adds are the agent's at its next step", async () => {
+  const [ours, theirs] = mcp.pair();
+  let names = ["grow"];
+  const server = serveAtPort(
+    theirs,
+    handshakeServer({
+      "tools/list": () => ({ tools: names.map((name) => ({ name, inputSchema })) }),
+      "tools/call": ({ name }) => {
+        if (name === "late") return text("never too late");
+        names = ["grow", "late"];
+        server.notify("notifications/tools/list_changed");
+        return text("grown");
+      },
+    }),
+  );
+  const model = scriptedModel([
+    () => [{ type: "tool-call", toolName: "s__grow", input: {} }],
+    ({ tools }) => [{ type: "tool-call", toolName: tools.at(-1).name, input: {} }],
+    ({ messages }) => messages.at(-1).content[0].content[0].text,
+  ]);
+  const agent = new Agent({ model, mcpServers: { s: mcp.port(ours) } });
+  assert.equal((await agent.run("go")).text, "never too late");
+  const [{ client }] = await agent.connect();
+  assert.equal((await client.callTool("late")).content[0].text, "never too late");
   await agent.close();
 });
 

@@ -23,6 +23,10 @@ impl<H: Host> Conversation<H> {
         Self { host, parts, driver }
     }
 
+    pub(super) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
     /// Starts a run with this prompt. Nothing happens until the run is read.
     ///
     /// # Errors

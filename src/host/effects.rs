@@ -29,13 +29,13 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
             driver.start(TaskKey::Model(call), cancel, task);
         }
         Effect::ValidateInput { call_id, tool, input } => {
-            let task = validate(parts.tools.get(&tool.name).cloned(), call_id.clone(), input, port);
+            let task = validate(parts.tool(&tool.name), call_id.clone(), input, port);
             driver.start(TaskKey::Validation(call_id), cancel, Box::pin(task));
         }
         Effect::CallTool { call_id, tool, input } => {
             // The caller's own client performs it and answers through the run's controls.
             if !tool.client_side {
-                let function = parts.tools.get(&tool.name).cloned();
+                let function = parts.tool(&tool.name);
                 let task = call_tool(function, tool, call_id.clone(), input, cancel.clone(), port);
                 driver.start(TaskKey::Tool(call_id), cancel, Box::pin(task));
             }
@@ -138,7 +138,7 @@ impl<H: Host> ModelCaller for HookCaller<H> {
 }
 
 fn decision_of_tool<H>(parts: &Parts<H>, tool: &ToolDefinition, input: &RawJson) -> Option<Approval> {
-    parts.tools.get(&tool.name)?.decide(input)
+    parts.tool(&tool.name)?.decide(input)
 }
 
 async fn call_tool(

@@ -15,6 +15,7 @@ mod effects;
 mod function_model;
 mod hooks;
 mod journal;
+mod live_tools;
 mod maybe_send;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -40,6 +41,7 @@ pub use credentials::CredentialSource;
 pub use function_model::FunctionModel;
 pub use hooks::{ApprovalRequest, Approver, HookContext, Hooks};
 pub use journal::Journal;
+pub use live_tools::LiveTools;
 pub use maybe_send::{BoxFuture, BoxStream, MaybeSend, MaybeSync};
 pub use prompt::Prompt;
 pub use run::{Answer, Run};

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use serde::de::DeserializeOwned;
 
 use super::journal::StoredJournal;
+use super::live_tools::{LiveTools, Sources};
 use super::{
     Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
     Journal, MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
@@ -138,6 +139,25 @@ impl<H: Host> Runner<H> {
         &self.agent
     }
 
+    /// Adds tools that may be replaced while conversations are at work. See [`LiveTools`].
+    #[must_use]
+    pub fn live_tools(mut self, tools: LiveTools) -> Self {
+        let definitions = &mut Arc::make_mut(&mut self.agent).tools;
+        for definition in tools.definitions() {
+            definitions.retain(|earlier| earlier.name != definition.name);
+            definitions.push(definition);
+        }
+        Arc::make_mut(&mut Arc::make_mut(&mut self.parts).sources).add(tools);
+        self
+    }
+
+    /// A conversation of this session, which hears of changes of the tools.
+    fn begin(&self, session: Session) -> Conversation<H> {
+        let conversation = Conversation::new(self.host.clone(), self.parts.clone(), session);
+        self.parts.sources.follow(&self.agent, conversation.driver());
+        conversation
+    }
+
     /// Starts an empty conversation.
     ///
     /// # Errors
@@ -146,7 +166,7 @@ impl<H: Host> Runner<H> {
     pub fn conversation(&self) -> Result<Conversation<H>, Error> {
         let seed = self.seed()?;
         let session = Session::new(self.agent.clone(), seed);
-        Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
+        Ok(self.begin(session))
     }
 
     /// Takes up the conversation of a snapshot. What was open when it was saved goes on with
@@ -157,7 +177,7 @@ impl<H: Host> Runner<H> {
     /// `invalid-input` when the text is not a snapshot, is damaged, or was written by a newer version.
     pub fn restore(&self, snapshot: &str) -> Result<Conversation<H>, Error> {
         let session = Session::restore(snapshot, self.agent.clone(), self.host.now()).map_err(unreadable)?;
-        Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
+        Ok(self.begin(session))
     }
 
     /// As [`restore`](Self::restore), for a text that is what the journal holds: checkpoints add to it. After `restore` the
@@ -168,7 +188,7 @@ impl<H: Host> Runner<H> {
     /// As for `restore`.
     pub fn restore_stored(&self, stored: &str) -> Result<Conversation<H>, Error> {
         let session = Session::restore_stored(stored, self.agent.clone(), self.host.now()).map_err(unreadable)?;
-        Ok(Conversation::new(self.host.clone(), self.parts.clone(), session))
+        Ok(self.begin(session))
     }
 
     /// Takes up the conversation that a store keeps under an id, or begins it there. From now on it is saved before anything
@@ -256,6 +276,7 @@ pub(super) struct Parts<H> {
     pub(super) agents: OrderedMap<String, AgentParts<H>>,
     pub(super) credentials: Option<Arc<dyn CredentialSource>>,
     pub(super) tools: OrderedMap<String, Arc<dyn Tool>>,
+    pub(super) sources: Arc<Sources>,
     pub(super) models: OrderedMap<String, Arc<dyn FunctionModel>>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     /// Whether the hooks are asked about the body of each model call.
@@ -265,12 +286,20 @@ pub(super) struct Parts<H> {
     pub(super) journal: Option<Arc<dyn Journal>>,
 }
 
+impl<H> Parts<H> {
+    /// The function behind a tool.
+    pub(super) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.get(name).cloned().or_else(|| self.sources.find(name))
+    }
+}
+
 impl<H> Default for Parts<H> {
     fn default() -> Self {
         Self {
             agents: OrderedMap::new(),
             credentials: None,
             tools: OrderedMap::new(),
+            sources: Arc::default(),
             models: OrderedMap::new(),
             hooks: None,
             formats_requests: false,

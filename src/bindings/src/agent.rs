@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crablet::agent::Hooks;
-use crablet::host::mcp::tools;
+use crablet::host::mcp::live_tools;
 use crablet::host::{Runner, Tool};
 use crablet::model::Access;
 use crablet::web::WebHost;
@@ -53,13 +53,13 @@ impl AgentHandle {
         Ok(Self(Rc::new(RefCell::new(runner))))
     }
 
-    /// Adds the tools of a connected server. Resolves when they are there.
+    /// Adds the tools of a connected server, and follows their changes. Resolves when they are there.
     #[wasm_bindgen(js_name = addServer)]
     pub fn add_server(&self, server: &McpHandle, cancel: &CancelHandle, resolve: Function, reject: Function) {
         let (runner, connection) = (Rc::clone(&self.0), server.connection.clone());
         settle(&cancel.0, resolve, reject, async move {
-            let tools = tools(&connection).await?;
-            let with_tools = runner.borrow().clone().tools(tools);
+            let tools = live_tools(&WebHost::new(), &connection).await?;
+            let with_tools = runner.borrow().clone().live_tools(tools);
             *runner.borrow_mut() = with_tools;
             Ok(String::new())
         });

@@ -1,11 +1,11 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_channel::{mpsc, oneshot};
 
-use super::driver::{Command, Driver, Listeners, Shared};
+use super::driver::{Changes, Command, Driver, Listeners, Shared};
 use super::http::{self, HttpServer};
 use super::network::Network;
 use super::{Carrier, DELIVERY_LIMIT, RequestFunction, function};
@@ -34,6 +34,7 @@ struct Inner {
     live: Mutex<Live>,
     next_operation: AtomicU64,
     is_closed: AtomicBool,
+    changes: Changes,
 }
 
 /// The way to the driver that is at work.
@@ -86,7 +87,8 @@ impl ConnectOptions {
             options.client = client.clone();
         }
         options.capabilities = self.capabilities.clone();
-        (options, Listeners { observer: self.observer.clone(), answerer: self.answerer.clone() })
+        let (observer, answerer) = (self.observer.clone(), self.answerer.clone());
+        (options, Listeners { observer, answerer, changes: Changes::default() })
     }
 }
 
@@ -172,6 +174,8 @@ impl Connection {
         options: ConnectOptions,
     ) -> Result<Self, Error> {
         let host = host.clone();
+        let changes = Changes::default();
+        let to_tell = changes.clone();
         let was_opened = AtomicBool::new(false);
         let open = move || {
             let mut server = server.clone();
@@ -180,11 +184,11 @@ impl Connection {
                 server.resume = None;
             }
             let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server, host.random()?)?;
-            let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe));
+            let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe), &to_tell);
             host.spawn(super::websocket::carry(host.clone(), machine, carrier));
             Ok(live)
         };
-        Ok(Self::new(name.into(), open()?, open))
+        Ok(Self::new(name.into(), open()?, open, changes))
     }
 
     /// Connects over what this function carries messages with, which is called again for each new connection.
@@ -199,21 +203,24 @@ impl Connection {
         Carrying: Future<Output = ()> + MaybeSend + 'static,
     {
         let host = host.clone();
+        let changes = Changes::default();
+        let to_tell = changes.clone();
         let open = move || {
-            let (live, carrier) = start_driver(&host, options.client(kind));
+            let (live, carrier) = start_driver(&host, options.client(kind), &to_tell);
             host.spawn(carry(carrier));
             live
         };
-        Self::new(name, open(), move || Ok(open()))
+        Self::new(name, open(), move || Ok(open()), changes)
     }
 
-    fn new(name: Arc<str>, live: Live, open: impl Open + 'static) -> Self {
+    fn new(name: Arc<str>, live: Live, open: impl Open + 'static, changes: Changes) -> Self {
         let inner = Inner {
             name,
             open: Box::new(open),
             live: Mutex::new(live),
             next_operation: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
+            changes,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -329,6 +336,16 @@ impl Connection {
         self.send(Command::Notify { method: method.into(), params }).map(drop)
     }
 
+    /// A handle that does not keep the connection open.
+    pub(super) fn downgrade(&self) -> WeakConnection {
+        WeakConnection(Arc::downgrade(&self.inner))
+    }
+
+    /// Calls a function when the server's tools have changed, until it gives `false`.
+    pub(super) fn on_tools_changed(&self, call: impl Fn() -> bool + MaybeSend + MaybeSync + 'static) {
+        self.inner.changes.add(call);
+    }
+
     /// Closes the connection in good order, for all its handles. Calls that are under way end with `connection-closed`.
     pub async fn close(&self) {
         self.inner.is_closed.store(true, Ordering::Relaxed);
@@ -377,6 +394,14 @@ impl Connection {
     }
 }
 
+pub(super) struct WeakConnection(Weak<Inner>);
+
+impl WeakConnection {
+    pub(super) fn upgrade(&self) -> Option<Connection> {
+        self.0.upgrade().map(|inner| Connection { inner })
+    }
+}
+
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Connection").field("name", &self.inner.name).finish_non_exhaustive()
@@ -384,7 +409,12 @@ impl fmt::Debug for Connection {
 }
 
 /// Starts a client; what carries its messages is still to be started.
-fn start_driver<H: Host>(host: &H, (client, listeners): (ClientOptions, Listeners)) -> (Live, Carrier) {
+fn start_driver<H: Host>(
+    host: &H,
+    (client, mut listeners): (ClientOptions, Listeners),
+    changes: &Changes,
+) -> (Live, Carrier) {
+    listeners.changes = changes.clone();
     let (commands, receiver) = mpsc::unbounded();
     let (outbound, outbound_receiver) = mpsc::unbounded();
     let (deliveries, inbound) = mpsc::channel(DELIVERY_LIMIT);

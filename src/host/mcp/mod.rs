@@ -23,7 +23,7 @@ pub use connection::{Answerer, ConnectOptions, Connection, Observer, OnProgress}
 pub use function::RequestFunction;
 pub use http::{HeaderSource, HttpServer};
 pub use pipe::{PipeEnd, pipe};
-pub use tools::tools;
+pub use tools::{live_tools, tools};
 
 use futures_channel::mpsc;
 

@@ -25,6 +25,19 @@ pub struct PipeEnd {
     pub receiver: mpsc::Receiver<RawJson>,
 }
 
+impl PipeEnd {
+    /// Sends a message once the pipe has a place for it; whether the other end is still there.
+    pub async fn send(&mut self, message: RawJson) -> bool {
+        let is_ready = poll_fn(|context| self.sender.poll_ready(context)).await.is_ok();
+        is_ready && self.sender.start_send(message).is_ok()
+    }
+
+    /// The next message; `None` once the other end is gone.
+    pub async fn next(&mut self) -> Option<RawJson> {
+        self.receiver.next().await
+    }
+}
+
 /// Both ends of a pipe.
 pub fn pipe() -> (PipeEnd, PipeEnd) {
     let (to_server, from_client) = mpsc::channel(WAITING_LIMIT);

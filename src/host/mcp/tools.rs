@@ -1,15 +1,20 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 
 use super::{Connection, OnProgress};
 use crate::agent::{ToolDefinition, ToolOutput};
 use crate::error::Error;
-use crate::host::{BoxFuture, Tool, ToolContext};
+use crate::host::{BoxFuture, Host, LiveTools, Tool, ToolContext};
 use crate::json::RawJson;
 use crate::jsonrpc::Params;
 use crate::mcp::client::{CallOptions, Progress};
 use crate::mcp::tools as mapping;
+
+/// How long a list of changed tools may take, in milliseconds. The call that changed them waits for it, so that the model
+/// is told of them at its next step.
+const LISTING_LIMIT: u64 = 10_000;
 
 /// The tools of a connected server for [`Runner::tools`](crate::host::Runner::tools).
 ///
@@ -19,28 +24,124 @@ use crate::mcp::tools as mapping;
 ///
 /// As for [`Connection::tools`].
 pub async fn tools(connection: &Connection) -> Result<Vec<(ToolDefinition, Arc<dyn Tool>)>, Error> {
-    let offered = connection.tools().await?;
+    listed(connection, &Arc::default(), CallOptions::default()).await
+}
+
+/// The tools of a connected server for [`Runner::live_tools`](crate::host::Runner::live_tools): when the server says that
+/// they changed they are listed again, and conversations at work have them at their next step.
+///
+/// # Errors
+///
+/// As for [`Connection::tools`].
+pub async fn live_tools<H: Host>(host: &H, connection: &Connection) -> Result<LiveTools, Error> {
+    let listing = Arc::new(Listing::default());
+    let live = LiveTools::new(connection.name(), listed(connection, &listing, CallOptions::default()).await?);
+    // Neither the tools nor the connection are kept by what follows them.
+    let (weak_tools, weak_connection) = (live.downgrade(), connection.downgrade());
+    let host = host.clone();
+    connection.on_tools_changed(move || {
+        let (Some(tools), Some(connection)) = (weak_tools.upgrade(), weak_connection.upgrade()) else { return false };
+        if listing.begin() {
+            host.spawn(list_again(listing.clone(), tools, connection));
+        }
+        true
+    });
+    Ok(live)
+}
+
+async fn listed(
+    connection: &Connection,
+    listing: &Arc<Listing>,
+    options: CallOptions,
+) -> Result<Vec<(ToolDefinition, Arc<dyn Tool>)>, Error> {
+    let offered = connection.tools_with(options).await?;
     let tool = |tool: Arc<crate::mcp::protocol::Tool>| {
         let definition = mapping::definition(connection.name(), &tool);
-        let function = RemoteTool { connection: connection.clone(), name: tool.name.clone() };
+        let function = RemoteTool { connection: connection.clone(), name: tool.name.clone(), listing: listing.clone() };
         (definition, Arc::new(function) as Arc<dyn Tool>)
     };
     Ok(offered.into_iter().map(tool).collect())
+}
+
+async fn list_again(listing: Arc<Listing>, live: LiveTools, connection: Connection) {
+    while listing.goes_on() {
+        let options = CallOptions { maximum: Some(LISTING_LIMIT), ..CallOptions::default() };
+        // A server that cannot be asked keeps its tools; their calls say what is wrong.
+        if let Ok(tools) = listed(&connection, &listing, options).await {
+            live.replace(tools);
+        }
+    }
+}
+
+/// Whether changed tools are being listed. A server that says five times that they changed is asked twice at most.
+#[derive(Default)]
+struct Listing(Mutex<ListingState>);
+
+#[derive(Default)]
+struct ListingState {
+    is_at_work: bool,
+    /// Whether they have changed since the list was asked for.
+    is_stale: bool,
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Listing {
+    /// The tools have changed; whether nobody is at work on it.
+    fn begin(&self) -> bool {
+        let mut state = self.state();
+        state.is_stale = true;
+        !std::mem::replace(&mut state.is_at_work, true)
+    }
+
+    /// Whether there is more to do. If not, those who wait are told.
+    fn goes_on(&self) -> bool {
+        let mut state = self.state();
+        state.is_at_work = std::mem::take(&mut state.is_stale);
+        if !state.is_at_work {
+            state.waiting.clear();
+        }
+        state.is_at_work
+    }
+
+    /// Resolves once the list is up to date.
+    async fn settled(&self) {
+        let receiver = {
+            let mut state = self.state();
+            if !state.is_at_work {
+                return;
+            }
+            let (sender, receiver) = oneshot::channel();
+            state.waiting.push(sender);
+            receiver
+        };
+        // The end is told by dropping the sender.
+        let _ = receiver.await;
+    }
+
+    /// Nothing can panic while the lock is held that would leave half a value behind.
+    fn state(&self) -> MutexGuard<'_, ListingState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A tool that a server runs.
 struct RemoteTool {
     connection: Connection,
     name: String,
+    listing: Arc<Listing>,
 }
 
 impl Tool for RemoteTool {
     fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>> {
-        let (connection, name) = (self.connection.clone(), self.name.clone());
+        let (connection, name, listing) = (self.connection.clone(), self.name.clone(), self.listing.clone());
         Box::pin(async move {
             let cancelled = context.cancel.cancelled();
             let on_progress: Box<dyn OnProgress> = Box::new(move |progress| context.progress(progress_data(&progress)));
-            let call = connection.call_tool(name, input, CallOptions::default(), Some(on_progress));
+            let call = async {
+                let result = connection.call_tool(name, input, CallOptions::default(), Some(on_progress)).await;
+                listing.settled().await;
+                result
+            };
             match select(Box::pin(call), cancelled).await {
                 Either::Left((Ok(result), _)) => Ok(mapping::output(result)),
                 Either::Left((Err(error), _)) => Err(format!("the MCP server {} failed: {error}", connection.name())),
