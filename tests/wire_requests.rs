@@ -1,4 +1,4 @@
-//! The bodies that are sent, against golden ones written from the vendors' documents.
+//! What is sent in cases that are more than a feature: `wire_golden` has the body of each feature for each provider.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
 mod wire;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{
-    Access, Content, Credentials, Effort, EncodedCache, File, FileData, Model, ModelRequest, Reasoning, RequestOptions,
-    ToolChoice, anthropic, azure, bedrock, gemini, openai_responses, vertex,
+    Access, Content, Credentials, Effort, EncodedCache, File, FileData, FileKinds, Model, ModelRequest, Part,
+    Reasoning, RequestOptions, ToolChoice, anthropic, azure, bedrock, gemini, openai_responses, vertex,
 };
 use crablet::{ErrorKind, Millis};
 use serde_json::{Value, json};
-use wire::intent::{conversation, image, raw, result, results, text, tool, user};
+use wire::intent::{assistant, conversation, image, raw, result, results, text, tool, user};
 use wire::replay::{body, encoded};
 
 fn options(change: impl FnOnce(&mut RequestOptions)) -> Arc<RequestOptions> {
@@ -36,264 +36,6 @@ fn with_options(model: Model, change: impl FnOnce(&mut RequestOptions)) -> Value
     request.tools = vec![tool("find", r#"{"type":"object","properties":{}}"#)].into();
     request.options = options(change);
     body(&request)
-}
-
-/// Anthropic, API reference "Messages" and guide "Tool use", 2026-07.
-#[test]
-fn anthropic_gets_a_whole_conversation() {
-    let request = conversation(&anthropic::model("claude-sonnet-4-5"), r#"{"signature":"c2ln"}"#);
-    assert_eq!(
-        body(&request),
-        json!({
-            "model": "claude-sonnet-4-5",
-            "max_tokens": 32000,
-            "system": [{"type": "text", "text": "Be brief."}],
-            "messages": [
-                {"role": "user", "content": [
-                    {"type": "text", "text": "What is this?"},
-                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
-                ]},
-                {"role": "assistant", "content": [
-                    {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
-                    {"type": "text", "text": "I look."},
-                    {"type": "tool_use", "id": "call_1", "name": "find", "input": {"q": "a"}},
-                    {"type": "tool_use", "id": "call_2", "name": "find", "input": {"q": "b"}}
-                ]},
-                {"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": "A."}]},
-                    {"type": "tool_result", "tool_use_id": "call_2", "is_error": true,
-                     "content": [{"type": "text", "text": "No such thing."}]}
-                ]},
-                {"role": "user", "content": [{"type": "text", "text": "And now?"}]}
-            ],
-            "tools": [{"name": "find", "description": "Finds things.", "input_schema":
-                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}],
-            "stream": true
-        })
-    );
-}
-
-/// OpenAI, API reference "Create chat completion", 2026-07.
-#[test]
-fn openai_gets_a_whole_conversation() {
-    let request = conversation(&openai_chat::model(Profile::OpenAi, "gpt-5.2"), r#"{"reasoning_details":[]}"#);
-    assert_eq!(
-        body(&request),
-        json!({
-            "model": "gpt-5.2",
-            "messages": [
-                {"role": "developer", "content": "Be brief."},
-                {"role": "user", "content": [
-                    {"type": "text", "text": "What is this?"},
-                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
-                ]},
-                {"role": "assistant", "content": "I look.", "tool_calls": [
-                    {"id": "call_1", "type": "function", "function": {"name": "find", "arguments": "{\"q\": \"a\"}"}},
-                    {"id": "call_2", "type": "function", "function": {"name": "find", "arguments": "{\"q\": \"b\"}"}}
-                ]},
-                {"role": "tool", "tool_call_id": "call_1", "content": "A."},
-                {"role": "tool", "tool_call_id": "call_2", "content": "No such thing."},
-                {"role": "user", "content": "And now?"}
-            ],
-            "tools": [{"type": "function", "function": {"name": "find", "description": "Finds things.", "parameters":
-                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}],
-            "store": false,
-            "stream": true,
-            "stream_options": {"include_usage": true}
-        })
-    );
-}
-
-/// OpenAI, API reference "Create a model response" and guide "Reasoning models", 2026-07.
-#[test]
-fn openai_responses_get_a_whole_conversation() {
-    let reasoning = r#"{"id":"rs_1","type":"reasoning","summary":[],"content":[],"encrypted_content":"RU5D"}"#;
-    let request = conversation(&openai_responses::model("gpt-5.2"), reasoning);
-    assert_eq!(
-        body(&request),
-        json!({
-            "model": "gpt-5.2",
-            "instructions": "Be brief.",
-            "input": [
-                {"type": "message", "role": "user", "content": [
-                    {"type": "input_text", "text": "What is this?"},
-                    {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
-                ]},
-                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "RU5D"},
-                {"type": "message", "role": "assistant", "content": "I look."},
-                {"type": "function_call", "call_id": "call_1", "name": "find", "arguments": "{\"q\": \"a\"}"},
-                {"type": "function_call", "call_id": "call_2", "name": "find", "arguments": "{\"q\": \"b\"}"},
-                {"type": "function_call_output", "call_id": "call_1", "output": "A."},
-                {"type": "function_call_output", "call_id": "call_2", "output": "No such thing."},
-                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And now?"}]}
-            ],
-            "tools": [{"type": "function", "name": "find", "description": "Finds things.", "strict": false, "parameters":
-                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}],
-            "store": false,
-            "include": ["reasoning.encrypted_content"],
-            "stream": true
-        })
-    );
-    let plain = with_options(openai_responses::model("gpt-4o"), |options| {
-        options.tool_choice = Some(ToolChoice::Tool("find".into()));
-        options.max_tokens = Some(9);
-        options.reasoning = Some(Reasoning::Effort(Effort::Low));
-    });
-    assert_eq!(plain.get("include"), None, "models that do not reason refuse it");
-    assert_eq!(plain["tool_choice"], json!({"type": "function", "name": "find"}));
-    assert_eq!((&plain["max_output_tokens"], &plain["reasoning"]["effort"]), (&json!(9), &json!("low")));
-}
-
-/// Google, API reference "Generating content" and guides "Function calling", "Thinking" and "Thought signatures", 2026-07.
-#[test]
-fn gemini_gets_a_whole_conversation() {
-    let request = conversation(&gemini::model("gemini-3-flash-preview"), r#"{"thoughtSignature":"c2ln"}"#);
-    assert_eq!(
-        body(&request),
-        json!({
-            "systemInstruction": {"parts": [{"text": "Be brief."}]},
-            "contents": [
-                {"role": "user", "parts": [
-                    {"text": "What is this?"},
-                    {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
-                ]},
-                {"role": "model", "parts": [
-                    {"text": "Hm.", "thought": true, "thoughtSignature": "c2ln"},
-                    {"text": "I look."},
-                    {"functionCall": {"name": "find", "args": {"q": "a"}},
-                     "thoughtSignature": "skip_thought_signature_validator"},
-                    {"functionCall": {"name": "find", "args": {"q": "b"}}}
-                ]},
-                {"role": "user", "parts": [
-                    {"functionResponse": {"name": "find", "response": {"output": "A."}}},
-                    {"functionResponse": {"name": "find", "response": {"error": "No such thing."}}}
-                ]},
-                {"role": "user", "parts": [{"text": "And now?"}]}
-            ],
-            "store": false,
-            "tools": [{"functionDeclarations": [{"name": "find", "description": "Finds things.", "parametersJsonSchema":
-                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}]}]
-        })
-    );
-    let http = encoded(&request);
-    assert_eq!(
-        http.url,
-        "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse"
-    );
-    assert_eq!(http.header("x-goog-api-key"), Some("key-1"));
-    let sent = with_options(gemini::model("gemini-2.5-flash"), |options| {
-        options.tool_choice = Some(ToolChoice::Tool("find".into()));
-        options.reasoning = Some(Reasoning::Budget(1024));
-        options.max_tokens = Some(9);
-        options.stop = vec!["END".into()];
-    });
-    let config = json!({"mode": "ANY", "allowedFunctionNames": ["find"]});
-    assert_eq!(sent["toolConfig"]["functionCallingConfig"], config);
-    assert_eq!(sent["generationConfig"]["thinkingConfig"], json!({"thinkingBudget": 1024, "includeThoughts": true}));
-    assert_eq!(sent["generationConfig"]["maxOutputTokens"], 9);
-    let level = with_options(gemini::model("gemini-3-pro"), |options| {
-        options.reasoning = Some(Reasoning::Effort(Effort::Low));
-    });
-    assert_eq!(level["generationConfig"]["thinkingConfig"]["thinkingLevel"], "low");
-}
-
-/// Amazon, API reference "ConverseStream" and guide "Tool use", 2026-07.
-#[test]
-fn bedrock_gets_a_whole_conversation() {
-    let model = bedrock::model("us-east-1", "us.anthropic.claude-sonnet-4-5-v1:0");
-    let request = conversation(&model, r#"{"signature":"c2ln"}"#);
-    assert_eq!(
-        body(&request),
-        json!({
-            "system": [{"text": "Be brief."}],
-            "messages": [
-                {"role": "user", "content": [
-                    {"text": "What is this?"},
-                    {"image": {"format": "png", "source": {"bytes": "aGk="}}}
-                ]},
-                {"role": "assistant", "content": [
-                    {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}},
-                    {"text": "I look."},
-                    {"toolUse": {"toolUseId": "call_1", "name": "find", "input": {"q": "a"}}},
-                    {"toolUse": {"toolUseId": "call_2", "name": "find", "input": {"q": "b"}}}
-                ]},
-                {"role": "user", "content": [
-                    {"toolResult": {"toolUseId": "call_1", "content": [{"text": "A."}], "status": "success"}},
-                    {"toolResult": {"toolUseId": "call_2", "content": [{"text": "No such thing."}], "status": "error"}},
-                    {"text": "And now?"}
-                ]}
-            ],
-            "toolConfig": {"tools": [{"toolSpec": {"name": "find", "description": "Finds things.", "inputSchema": {"json":
-                {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}}]}
-        })
-    );
-    let http = encoded(&request);
-    let address = "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-sonnet-4-5-v1%3A0";
-    assert_eq!(http.url, format!("{address}/converse-stream"));
-    assert_eq!(http.header("authorization"), Some("Bearer key-1"));
-    let sent = with_options(model, |options| {
-        options.tool_choice = Some(ToolChoice::Auto);
-        options.max_tokens = Some(2048);
-        options.reasoning = Some(Reasoning::Budget(1024));
-    });
-    assert_eq!(sent["toolConfig"]["toolChoice"], json!({"auto": {}}));
-    assert_eq!(sent["inferenceConfig"], json!({"maxTokens": 2048}));
-    assert_eq!(sent["additionalModelRequestFields"]["thinking"]["budget_tokens"], 1024);
-}
-
-/// The references of the two protocols, sections on tool choice and sampling.
-#[test]
-fn options_have_the_names_of_each_server() {
-    let all = |options: &mut RequestOptions| {
-        options.tool_choice = Some(ToolChoice::Required);
-        options.parallel_tool_calls = Some(false);
-        options.max_tokens = Some(100);
-        options.temperature = Some(0.5);
-        options.top_p = Some(0.9);
-        options.stop = vec!["END".into()];
-        options.seed = Some(7);
-    };
-    let anthropic = with_options(anthropic::model("claude-sonnet-4-5"), all);
-    assert_eq!(anthropic["tool_choice"], json!({"type": "any", "disable_parallel_tool_use": true}));
-    assert_eq!(anthropic["max_tokens"], 100);
-    assert_eq!(anthropic["stop_sequences"], json!(["END"]));
-    assert_eq!((&anthropic["temperature"], &anthropic["top_p"]), (&json!(0.5), &json!(0.9)));
-
-    let openai = with_options(openai_chat::model(Profile::OpenAi, "gpt-5.2"), all);
-    assert_eq!(openai["tool_choice"], "required");
-    assert_eq!(openai["parallel_tool_calls"], false);
-    assert_eq!(openai["max_completion_tokens"], 100);
-    assert_eq!((&openai["stop"], &openai["seed"]), (&json!(["END"]), &json!(7)));
-
-    let mistral = with_options(openai_chat::model(Profile::Mistral, "mistral-small-latest"), all);
-    assert_eq!((&mistral["tool_choice"], &mistral["random_seed"]), (&json!("any"), &json!(7)));
-    assert_eq!((&mistral["max_tokens"], &mistral["stream_options"]), (&json!(100), &Value::Null));
-
-    let one = |options: &mut RequestOptions| options.tool_choice = Some(ToolChoice::Tool("find".into()));
-    let openai = with_options(openai_chat::model(Profile::OpenAi, "gpt-5.2"), one);
-    assert_eq!(openai["tool_choice"], json!({"type": "function", "function": {"name": "find"}}));
-    let anthropic = with_options(anthropic::model("claude-sonnet-4-5"), one);
-    assert_eq!(anthropic["tool_choice"], json!({"type": "tool", "name": "find"}));
-}
-
-/// Anthropic "Extended thinking" and "Effort"; OpenRouter "Reasoning tokens"; DeepSeek "Thinking mode"; Alibaba "Deep
-/// thinking"; 2026-07.
-#[test]
-fn reasoning_is_asked_for_in_the_words_of_each_server() {
-    let ask = |model: Model, reasoning: Reasoning| with_options(model, |options| options.reasoning = Some(reasoning));
-    let high = Reasoning::Effort(Effort::High);
-    let old = ask(anthropic::model("claude-sonnet-4-5-20250929"), high);
-    assert_eq!(old["thinking"], json!({"type": "enabled", "budget_tokens": 16384}));
-    assert!(old["max_tokens"].as_u64() > Some(16384));
-    let new = ask(anthropic::model("claude-opus-4-8"), high);
-    assert_eq!(new["thinking"], json!({"type": "adaptive", "display": "summarized"}));
-    assert_eq!(new["output_config"], json!({"effort": "high"}));
-    let chat = |profile, reasoning| ask(openai_chat::model(profile, "m"), reasoning);
-    assert_eq!(chat(Profile::OpenAi, high)["reasoning_effort"], "high");
-    assert_eq!(chat(Profile::OpenRouter, Reasoning::Budget(1024))["reasoning"], json!({"max_tokens": 1024}));
-    assert_eq!(chat(Profile::DeepSeek, Reasoning::Off)["thinking"], json!({"type": "disabled"}));
-    let qwen = chat(Profile::Qwen, Reasoning::Budget(500));
-    assert_eq!((&qwen["enable_thinking"], &qwen["thinking_budget"]), (&json!(true), &json!(500)));
 }
 
 /// OpenRouter "Preserving reasoning"; DeepSeek "Thinking mode", multi-turn with tool calls.
@@ -360,6 +102,129 @@ fn what_a_protocol_cannot_carry_is_told_before_it_is_sent() {
 }
 
 #[test]
+fn what_a_provider_would_refuse_is_not_sent() {
+    let refused = |model: Model, change: fn(&mut RequestOptions)| {
+        let mut request = simple(model);
+        request.tools = vec![tool("find", "{}")].into();
+        request.options = options(change);
+        let error = wire::replay::wire(&request.model).encode(&request, &mut EncodedCache::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        error.message().to_owned()
+    };
+    let deepseek = || openai_chat::model(Profile::DeepSeek, "deepseek-chat");
+    for model in
+        [anthropic::model("claude-opus-4-8"), bedrock::model("us-east-1", "anthropic.claude-sonnet-4-5"), deepseek()]
+    {
+        let told = refused(model, |options| {
+            options.reasoning = Some(Reasoning::Effort(Effort::Low));
+            options.tool_choice = Some(ToolChoice::Required);
+        });
+        assert!(told.contains("while it reasons"), "{told}");
+    }
+    let claude = || anthropic::model("claude-sonnet-4-5");
+    let told = refused(claude(), |options| options.tool_choice = Some(ToolChoice::Tool("gone".into())));
+    assert!(told.contains("\"gone\""), "{told}");
+    let told = refused(claude(), |options| options.reasoning = Some(Reasoning::Budget(100)));
+    assert!(told.contains("1024"), "{told}");
+    for temperature in [f64::NAN, -1.0, f64::INFINITY] {
+        let mut request = simple(claude());
+        request.options = options(|options| options.temperature = Some(temperature));
+        assert!(wire::replay::wire(&request.model).encode(&request, &mut EncodedCache::default()).is_err());
+    }
+    let told = refused(claude(), |options| options.provider_tools = vec![raw("[]")].into());
+    assert!(told.contains("JSON object"), "{told}");
+    let told = refused(bedrock::model("us-east-1", "meta.llama"), |options| {
+        options.reasoning = Some(Reasoning::Effort(Effort::Low));
+    });
+    assert!(told.contains("additionalModelRequestFields"), "{told}");
+}
+
+#[test]
+fn models_that_do_not_reason_are_not_asked_for_encrypted_reasoning() {
+    assert_eq!(body(&simple(openai_responses::model("gpt-4o"))).get("include"), None);
+}
+
+#[test]
+fn what_is_cached_beforehand_holds_instructions_and_tools() {
+    let mut request = simple(gemini::model("gemini-2.5-flash"));
+    request.instructions = Some("Be brief.".into());
+    request.tools = vec![tool("find", "{}")].into();
+    request.options = options(|options| {
+        options.cached_content = Some("cachedContents/a".into());
+        options.tool_choice = Some(ToolChoice::Required);
+    });
+    let sent = body(&request);
+    assert_eq!(sent["cachedContent"], "cachedContents/a");
+    assert!(["systemInstruction", "tools", "toolConfig"].iter().all(|member| sent.get(*member).is_none()), "{sent}");
+}
+
+#[test]
+fn a_model_that_reads_only_text_is_told_of_files() {
+    let mut request = simple(anthropic::model("claude-sonnet-4-5").with_files(FileKinds::NONE));
+    request.messages = vec![user("1", vec![text("Look."), image()])];
+    let sent = body(&request);
+    assert_eq!(sent["messages"][0]["content"][1]["text"], "[image/png left out: this model cannot read it]");
+    request.model.files = FileKinds { images: true, ..FileKinds::NONE };
+    assert_eq!(body(&request)["messages"][0]["content"][1]["type"], "image");
+}
+
+/// Converse refuses a history with calls and no tools, and a document without a text.
+#[test]
+fn bedrock_gets_the_tools_that_were_called_and_words_beside_a_document() {
+    let mut request = conversation(&bedrock::model("us-east-1", "amazon.nova-pro-v1:0"), "{}");
+    request.tools = Vec::new().into();
+    let tools = body(&request)["toolConfig"]["tools"].clone();
+    assert_eq!((tools.as_array().unwrap().len(), &tools[0]["toolSpec"]["name"]), (1, &json!("find")));
+    let data = FileData::Base64("aGk=".into());
+    let paper = File { media_type: "application/pdf".into(), data, name: Some("größe.pdf".into()) };
+    request.messages = vec![user("1", vec![Content::File(paper)])];
+    let content = body(&request)["messages"][0]["content"].clone();
+    assert!(content[0]["document"]["name"].as_str().unwrap().starts_with("gr--e-pdf-"), "{content}");
+    assert_eq!(content[1], json!({"text": "See above."}));
+    assert_eq!(body(&request).get("toolConfig"), None);
+}
+
+/// Anthropic, guide "Server tools", `pause_turn`: the answer so far is sent as it is, and the model goes on.
+#[test]
+fn a_paused_turn_goes_on() {
+    let model = anthropic::model("claude-opus-4-8");
+    let search = r#"{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}"#;
+    let found = r#"{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}"#;
+    let block = |kind: &str, block: &str| Part::Provider { kind: kind.into(), replay: raw(block) };
+    let mut request = simple(model.clone());
+    request.messages.push(assistant("2", &model, vec![block("server_tool_use", search)]));
+    let blocks = |request: &ModelRequest| {
+        let messages = body(request)["messages"].as_array().unwrap().clone();
+        messages.iter().map(|message| message["content"].as_array().unwrap().len()).collect::<Vec<_>>()
+    };
+    assert_eq!(blocks(&request), [1, 1], "nothing is added");
+    request.messages.push(assistant("3", &model, vec![block("web_search_tool_result", found)]));
+    assert_eq!(blocks(&request), [1, 2], "one turn");
+    request.messages.pop();
+    request.messages.push(user("4", vec![text("Never mind.")]));
+    assert_eq!(blocks(&request), [1, 1], "what was not answered is left out");
+}
+
+#[test]
+fn an_extra_object_goes_into_the_one_that_is_there() {
+    let sent = with_options(gemini::model("gemini-2.5-flash"), |options| {
+        options.temperature = Some(0.5);
+        options.extra_body = Some(raw(r#"{"generationConfig":{"topK":4,"temperature":1},"safetySettings":[]}"#));
+    });
+    assert_eq!(sent["generationConfig"], json!({"temperature": 1, "topK": 4}));
+    assert_eq!(sent["safetySettings"], json!([]));
+}
+
+/// Servers of others need not know the member, and Vertex does not.
+#[test]
+fn gemini_stores_nothing_unless_told_to() {
+    let store = |model: Model| body(&simple(model)).get("store").cloned();
+    assert_eq!(store(gemini::model("m")), Some(json!(false)));
+    assert_eq!(store(gemini::model("m").with_base_url("https://proxy.example")), None);
+    assert_eq!(store(vertex::model("p", "global", "m")), None);
+}
+
+#[test]
 fn the_callers_members_win() {
     let extra = |options: &mut RequestOptions| options.extra_body = Some(raw(r#"{"stream_options":null,"user":"u"}"#));
     let sent = with_options(openai_chat::model(Profile::Groq, "m"), extra);
@@ -396,6 +261,8 @@ fn clouds_have_addresses_and_credentials_of_their_own() {
     let host = "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4";
     assert_eq!(http.url, format!("{host}/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse"));
     assert_eq!(http.header("authorization"), Some("Bearer key-1"));
+    assert_eq!(encoded(&simple(gemini::model("m"))).header("x-goog-api-key"), Some("key-1"));
+    assert_eq!(encoded(&simple(bedrock::model("eu-west-1", "m"))).header("authorization"), Some("Bearer key-1"));
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn thinking(model: &str, options: &RequestOptions) -> Result<(Map<Str
     }
     let version = version(model);
     if version < ADAPTIVE {
-        let budget = budget(reasoning, options.max_tokens)?;
+        let budget = budget(model, reasoning, options.max_tokens)?;
         set("thinking", json!({"type": "enabled", "budget_tokens": budget}));
         return Ok((members, budget));
     }
@@ -65,11 +65,14 @@ fn effort(reasoning: Reasoning, version: (u32, u32)) -> &'static str {
 }
 
 /// The tokens to reason with, which must leave some for the answer. A word gives way to the limit, a number does not.
-fn budget(reasoning: Reasoning, max_tokens: Option<u64>) -> Result<u64, Error> {
-    let (tokens, limit) = (reasoning.tokens(), max_tokens.unwrap_or(u64::MAX));
-    let tokens = match reasoning {
-        Reasoning::Effort(_) => tokens.min(limit.saturating_sub(1)),
-        _ => tokens,
+fn budget(model: &str, reasoning: Reasoning, max_tokens: Option<u64>) -> Result<u64, Error> {
+    let tokens = reasoning.tokens();
+    let (tokens, limit) = match reasoning {
+        Reasoning::Effort(_) => {
+            let limit = max_tokens.unwrap_or_else(|| default_limit(model));
+            (tokens.min(limit / 4 * 3), limit)
+        }
+        _ => (tokens, max_tokens.unwrap_or(u64::MAX)),
     };
     if tokens < MIN_BUDGET || tokens >= limit {
         return Err(invalid(format!(
@@ -78,6 +81,23 @@ fn budget(reasoning: Reasoning, max_tokens: Option<u64>) -> Result<u64, Error> {
         )));
     }
     Ok(tokens)
+}
+
+/// The most tokens that an answer may have where the caller gave no limit: what every model of the generation takes, and
+/// room for an answer behind the reasoning.
+pub(super) fn limit(model: &str, budget: u64) -> u64 {
+    default_limit(model).max(budget.saturating_add(ROOM))
+}
+
+/// The tokens that are left for an answer behind reasoning.
+const ROOM: u64 = 8000;
+
+fn default_limit(model: &str) -> u64 {
+    match version(model) {
+        (3, 7) | (4.., _) => 32_000,
+        (3, 5) | (0, _) => 8192,
+        _ => 4096,
+    }
 }
 
 #[cfg(test)]
@@ -102,10 +122,13 @@ mod tests {
 
     #[test]
     fn reasoning_leaves_room_for_the_answer() {
+        let budget = |reasoning, limit| budget("claude-sonnet-4-5", reasoning, limit);
         assert_eq!(budget(Reasoning::Effort(Effort::High), None).unwrap(), 16_384);
-        assert_eq!(budget(Reasoning::Effort(Effort::High), Some(4096)).unwrap(), 4095);
+        assert_eq!(budget(Reasoning::Effort(Effort::Max), None).unwrap(), 24_000);
+        assert_eq!(budget(Reasoning::Effort(Effort::High), Some(4096)).unwrap(), 3072);
         assert!(budget(Reasoning::Effort(Effort::Low), Some(1024)).is_err());
         assert!(budget(Reasoning::Budget(2048), Some(2048)).is_err());
         assert!(budget(Reasoning::Budget(100), None).is_err());
+        assert_eq!((limit("claude-sonnet-4-5", 16_384), limit("claude-sonnet-4-5", 60_000)), (32_000, 68_000));
     }
 }

@@ -111,7 +111,7 @@ impl TurnResult<'_> {
     pub(super) fn text(&self) -> String {
         let texts = self.content.iter().map(|content| match content {
             TurnContent::Text(text) => text.as_ref(),
-            TurnContent::File(_) => "[a file, attached below]",
+            TurnContent::File(_) => "[a file, attached]",
         });
         texts.collect::<Vec<_>>().join("\n")
     }

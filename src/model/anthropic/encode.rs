@@ -27,7 +27,8 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     let cache_control = options.cache.map(cache_control);
     let mut body = RequestBody::default();
     body.set("model", draft.id)?;
-    body.set("max_tokens", &options.max_tokens.unwrap_or_else(|| max_tokens(draft.id).max(budget.saturating_mul(2))))?;
+    // The protocol demands a limit.
+    body.set("max_tokens", &options.max_tokens.unwrap_or_else(|| claude::limit(draft.id, budget)))?;
     if let Some(instructions) = draft.instructions() {
         let mut block = json!({"type": "text", "text": instructions});
         if let (Some(marker), Some(members)) = (&cache_control, block.as_object_mut()) {
@@ -62,17 +63,6 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     body.set("stream", &true)?;
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
-}
-
-/// The protocol demands a limit. Without the caller's, it is the largest that every model of the generation takes.
-fn max_tokens(model: &str) -> u64 {
-    match model {
-        model if model.starts_with("claude-3-5") => 8192,
-        model if model.starts_with("claude-3-7") => 32_000,
-        model if model.starts_with("claude-3") => 4096,
-        model if model.starts_with("claude") => 32_000,
-        _ => 8192,
-    }
 }
 
 /// Models that cannot be held to a schema get a tool for the answer, and so do schemas that the service has no words for.

@@ -30,7 +30,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     let options = draft.options;
     refuse_cached_content(options)?;
     refuse_single_calls(options)?;
-    let marker = options.cache.map(cache_point);
+    let marker = options.cache.map(|retention| cache_point(draft.id, retention));
     let mut body = RequestBody::default();
     if let Some(instructions) = draft.instructions() {
         let text = json!({"text": instructions});
@@ -46,7 +46,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     };
     body.set_list("messages", joined(&turns, write));
     let (fields, budget) = additional_fields(draft.id, options)?;
-    let config = inference_config(options, budget);
+    let config = inference_config(draft.id, options, budget);
     if !config.is_empty() {
         body.set("inferenceConfig", &config)?;
     }
@@ -65,11 +65,16 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     Ok(body)
 }
 
-fn cache_point(retention: CacheRetention) -> Value {
+/// Only Claude has another time than the usual one.
+fn cache_point(model: &str, retention: CacheRetention) -> Value {
     match retention {
-        CacheRetention::Short => json!({"cachePoint": {"type": "default"}}),
-        CacheRetention::Long => json!({"cachePoint": {"type": "default", "ttl": "1h"}}),
+        CacheRetention::Long if is_claude(model) => json!({"cachePoint": {"type": "default", "ttl": "1h"}}),
+        CacheRetention::Short | CacheRetention::Long => json!({"cachePoint": {"type": "default"}}),
     }
+}
+
+fn is_claude(model: &str) -> bool {
+    model.contains("anthropic.")
 }
 
 /// The tools, with the marker of the cache behind them where no system prompt follows that has it. A history with calls is
@@ -87,7 +92,7 @@ fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, marker: Option<&Valu
     if tools.is_empty() {
         return Ok(());
     }
-    if let Some(marker) = marker.filter(|_| draft.instructions().is_none() && draft.id.contains("anthropic.")) {
+    if let Some(marker) = marker.filter(|_| draft.instructions().is_none() && is_claude(draft.id)) {
         tools.own.push(marker.to_string().into());
     }
     let choice = match &draft.options.tool_choice {
@@ -104,9 +109,9 @@ fn tool(members: &str, schema: &str) -> String {
     format!("{{\"toolSpec\":{{{members}\"inputSchema\":{{\"json\":{schema}}}}}}}")
 }
 
-fn inference_config(options: &RequestOptions, budget: u64) -> Map<String, Value> {
-    // The default limit is smaller than most budgets.
-    let default_limit = (budget > 0).then(|| budget.saturating_mul(2));
+fn inference_config(model: &str, options: &RequestOptions, budget: u64) -> Map<String, Value> {
+    // The service's own limit is smaller than most budgets.
+    let default_limit = (budget > 0).then(|| claude::limit(model, budget));
     let members = [
         ("maxTokens", options.max_tokens.or(default_limit).map(Value::from)),
         ("temperature", options.temperature.map(Value::from)),
@@ -149,7 +154,7 @@ pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
 /// What asks for reasoning, in each vendor's own words, and how many tokens are set aside for it.
 fn additional_fields(model: &str, options: &RequestOptions) -> Result<(Map<String, Value>, u64), Error> {
     let Some(reasoning) = options.reasoning else { return Ok((Map::new(), 0)) };
-    if model.contains("anthropic.") {
+    if is_claude(model) {
         return claude::thinking(model, options);
     }
     let is_off = reasoning == Reasoning::Off;

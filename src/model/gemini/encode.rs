@@ -50,7 +50,9 @@ pub(in super::super) fn body(
     };
     body.set_list("contents", joined(&draft.turns(|turn| encode_turn(turn, generation))?, write));
     if options.cached_content.is_none() {
-        set_tools(&mut body, &mut draft, generation)?;
+        // Both kinds of tool at once work only where the calls of the provider's come along with the others.
+        let mixes = generation == Generation::Third && platform == Platform::Gemini;
+        set_tools(&mut body, &mut draft, mixes)?;
     }
     let config = generation_config(draft.id, options, generation);
     if !config.is_empty() {
@@ -116,15 +118,14 @@ impl Generation {
 
 /// `parametersJsonSchema` takes JSON Schema as it is; `parameters` refuses the whole request at the first keyword it does
 /// not know.
-fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, generation: Generation) -> Result<(), Error> {
+fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, mixes: bool) -> Result<(), Error> {
     let mut tools = draft.tools(|members, schema| format!("{{{members}\"parametersJsonSchema\":{schema}}}"))?;
     let mut config = Map::new();
     if !tools.functions.is_empty() {
         if let Some(choice) = &draft.options.tool_choice {
             config.insert("functionCallingConfig".to_owned(), tool_choice(choice));
         }
-        // Both kinds at once work only where the calls of the provider's tools come along with the others.
-        if !tools.own.is_empty() && generation == Generation::Third {
+        if !tools.own.is_empty() && mixes {
             config.insert("includeServerSideToolInvocations".to_owned(), true.into());
         }
         tools.functions = format!("{{\"functionDeclarations\":[{}]}}", tools.functions).into();

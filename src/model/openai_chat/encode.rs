@@ -140,6 +140,7 @@ fn set_reasoning(
     match (traits.reasoning, reasoning) {
         (ReasoningStyle::Effort, _) if traits.has_store => body.set("reasoning_effort", chat_word(reasoning)),
         (ReasoningStyle::Effort, _) => body.set("reasoning_effort", reasoning.plain_word()),
+        (ReasoningStyle::EffortOrNone, _) => body.set("reasoning_effort", if is_on { "high" } else { "none" }),
         (ReasoningStyle::Object, Reasoning::Budget(tokens)) => body.set("reasoning", &json!({"max_tokens": tokens})),
         (ReasoningStyle::Object, Reasoning::Off) => body.set("reasoning", &json!({"enabled": false})),
         (ReasoningStyle::Object, _) => body.set("reasoning", &json!({"effort": chat_word(reasoning)})),

@@ -192,6 +192,8 @@ impl Traits {
 pub(super) enum ReasoningStyle {
     /// `reasoning_effort`
     Effort,
+    /// `reasoning_effort`, which is `high` or `none`
+    EffortOrNone,
     /// `reasoning: {effort | max_tokens | enabled}`
     Object,
     /// `thinking: {type}`
@@ -352,6 +354,7 @@ const MISTRAL: Traits = Traits {
     documents: Documents::DocumentUrl,
     ends_with_user: true,
     user: None,
+    reasoning: ReasoningStyle::EffortOrNone,
     ..CUSTOM
 };
 
