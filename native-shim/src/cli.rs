@@ -3,22 +3,24 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use crablet::Millis;
-use crablet::mcp::transport::shim::{DEFAULT_PORT, Token};
+use crablet::mcp::transport::shim::{DEFAULT_PORT, PairingCode, Token};
 use crablet::native::process::GuardianCommand;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::clock::now;
 use crate::config::{Config, ConfigError};
 use crate::doctor::examine;
 use crate::grants::{Grant, GrantError, GrantFile};
 use crate::listener::{Shim, bind};
 use crate::log::note;
 use crate::origin::{NotAnOrigin, Origin};
+use crate::pairings::{Pairing, PairingClient, PairingFile, Progress};
 use crate::reload::follow_config;
 use crate::sessions::Sessions;
+use crate::state::{StateDirectory, StateError};
 
 /// The first argument of a guardian. Not a command for people, and so not in the help.
 pub(crate) const GUARD: &str = "guard";
@@ -49,6 +51,8 @@ enum Command {
     },
     /// Makes a token for one or more origins and the named servers, and prints it.
     Grant(GrantArguments),
+    /// Shows a code for a page, waits until it is typed there, and makes a token for that page's origin.
+    Pair(PairArguments),
     /// Lists the tokens by their key ids.
     Tokens,
     /// Takes a token back. Open connections that use it end within 20 seconds.
@@ -95,6 +99,19 @@ struct GrantArguments {
     servers: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+struct PairArguments {
+    /// Takes the code from this origin only. Default: the page that it is typed into, whichever that is.
+    #[arg(long, conflicts_with = "native")]
+    origin: Option<String>,
+    /// For a program that is no browser and sends no origin.
+    #[arg(long)]
+    native: bool,
+    /// The name of a server in the configuration file.
+    #[arg(long = "server", required = true)]
+    servers: Vec<String>,
+}
+
 /// Why a command failed, as what is printed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
@@ -102,6 +119,10 @@ pub(crate) enum CommandError {
     Config(#[from] ConfigError),
     #[error("crablet-shim: {0}")]
     Grant(#[from] GrantError),
+    #[error("crablet-shim: {0}")]
+    State(#[from] StateError),
+    #[error("crablet-shim: the code was not used in time, or wrong ones were tried too often; run the command again")]
+    NotPaired,
     #[error("crablet-shim: {0}")]
     Origin(#[from] NotAnOrigin),
     #[error("crablet-shim: problems found: {0}")]
@@ -120,14 +141,16 @@ pub(crate) enum CommandError {
 
 /// Runs a command to its end.
 pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
-    let grants = GrantFile::locate(arguments.state_dir)?;
+    let state = StateDirectory::locate(arguments.state_dir)?;
+    let grants = GrantFile::of(&state);
     match arguments.command {
-        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, grants)),
+        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, grants, PairingFile::of(&state))),
         Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &grants, &guardian()?)) {
             0 => Ok(()),
             problems => Err(CommandError::Problems(problems)),
         },
         Command::Grant(arguments) => grant(arguments, &grants),
+        Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state))),
         Command::Tokens => list(&grants),
         Command::Revoke { key_id } if grants.revoke(&key_id)? => Ok(()),
         Command::Revoke { key_id } => Err(CommandError::UnknownToken(key_id)),
@@ -142,13 +165,13 @@ fn guardian() -> io::Result<GuardianCommand> {
     Ok(GuardianCommand { program: std::env::current_exe()?, arguments: vec![GUARD.into()] })
 }
 
-async fn serve(arguments: Serve, grants: GrantFile) -> Result<(), CommandError> {
+async fn serve(arguments: Serve, grants: GrantFile, pairings: PairingFile) -> Result<(), CommandError> {
     let config = Config::read(&arguments.config)?;
     config.remarks.iter().for_each(note);
     let origins = arguments.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let granted = grants.read()?;
     if granted.is_empty() {
-        note("no token has been granted yet, so that nobody can come in; see `crablet-shim grant --help`");
+        note("no token has been granted yet, so that nobody can come in; see `crablet-shim pair --help`");
     }
     let failed = |error| CommandError::Port { port: arguments.port, error };
     let listener = bind(arguments.port).await.map_err(failed)?;
@@ -156,7 +179,7 @@ async fn serve(arguments: Serve, grants: GrantFile) -> Result<(), CommandError> 
     let names = config.names();
     let sessions = Sessions::new(guardian()?, Duration::from_secs(arguments.grace), grants.clone());
     let origins = (!origins.is_empty()).then_some(origins);
-    let shim = Arc::new(Shim::new(config, port, origins, grants, sessions));
+    let shim = Arc::new(Shim::new(config, port, origins, grants, pairings, sessions));
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
     tokio::select! {
@@ -175,16 +198,45 @@ fn grant(arguments: GrantArguments, grants: &GrantFile) -> Result<(), CommandErr
     getrandom::fill(&mut secret)?;
     let origins = arguments.client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let token = Token::from_random(key_id, secret);
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    grants.add(Grant {
-        token: token.clone(),
-        origins,
-        servers: arguments.servers,
-        granted_at: Millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)),
-    })?;
+    grants.add(Grant { token: token.clone(), origins, servers: arguments.servers, granted_at: now() })?;
     eprintln!("This token is shown once. Whoever has it can use the servers it names:");
     println!("{}", token.reveal());
     Ok(())
+}
+
+async fn pair(arguments: PairArguments, pairings: &PairingFile) -> Result<(), CommandError> {
+    let mut random = [0; 12];
+    getrandom::fill(&mut random)?;
+    let client = match arguments.origin {
+        Some(origin) => PairingClient::Origin(Origin::parse(&origin)?),
+        None if arguments.native => PairingClient::Native,
+        None => PairingClient::AnyOrigin,
+    };
+    let code = PairingCode::from_random(random);
+    let servers = arguments.servers.join(", ");
+    pairings.add(Pairing::new(code.clone(), client, arguments.servers, now()), now())?;
+    eprintln!("Type this code into the page that shall use: {servers}. It is good for five minutes and one page:");
+    println!("{}", code.reveal());
+    let outcome = tokio::select! {
+        outcome = wait_for_use(pairings, &code) => outcome,
+        // The code shall not outlive the command that shows it.
+        interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| None).map_err(CommandError::System),
+    };
+    pairings.remove(&code)?;
+    let client = outcome?.ok_or(CommandError::NotPaired)?;
+    eprintln!("Paired with {client}, for: {servers}. `crablet-shim tokens` lists the new token.");
+    Ok(())
+}
+
+/// Who used a code, or `None` when it is worth nothing any more.
+async fn wait_for_use(pairings: &PairingFile, code: &PairingCode) -> Result<Option<String>, CommandError> {
+    loop {
+        match pairings.progress(code, now())? {
+            Progress::Waiting => tokio::time::sleep(LOOK_INTERVAL).await,
+            Progress::Paired(client) => return Ok(Some(client)),
+            Progress::Over => return Ok(None),
+        }
+    }
 }
 
 fn list(grants: &GrantFile) -> Result<(), CommandError> {
@@ -201,3 +253,6 @@ fn list(grants: &GrantFile) -> Result<(), CommandError> {
     }
     Ok(())
 }
+
+/// How often a waiting `pair` looks at its file: at once for a person, nothing for the machine.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use crablet::Millis;
-use crablet::mcp::transport::shim::{ClientProof, MAX_PROOF_AGE, ProofContext, SUBPROTOCOL, Token, server_path};
+use crablet::mcp::transport::shim::{
+    ClientProof, MAX_PROOF_AGE, PAIRING_PATH, PAIRING_SUBPROTOCOL, ProofContext, SUBPROTOCOL, Token, server_path,
+};
 use hyper::header::{
     CONNECTION, HOST, HeaderMap, HeaderName, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
     UPGRADE,
@@ -13,6 +15,7 @@ use hyper::{Method, StatusCode};
 
 use crate::config::Config;
 use crate::grants::Grant;
+use crate::lockout::Lockout;
 use crate::origin::Origin;
 
 /// What decides beside the request itself.
@@ -38,6 +41,23 @@ pub(crate) struct Admission {
     pub(crate) websocket_key: String,
 }
 
+/// A client that comes to be paired.
+#[derive(Debug)]
+pub(crate) struct PairingAdmission {
+    /// The `Origin` header; `None` for a program that sends none.
+    pub(crate) origin: Option<String>,
+    /// The `Host` header.
+    pub(crate) authority: String,
+    pub(crate) websocket_key: String,
+}
+
+/// What the gate remembers from one handshake to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    used: UsedProofs,
+    lockout: Lockout,
+}
+
 /// A client that did not: the peer gets the status only, the log the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -52,7 +72,7 @@ impl Gate<'_> {
         method: &Method,
         target: &str,
         headers: &HeaderMap,
-        used: &mut UsedProofs,
+        memory: &mut Memory,
     ) -> Result<Admission, Refusal> {
         let (server, entry) = self
             .config
@@ -61,12 +81,7 @@ impl Gate<'_> {
             .find(|(name, _)| *method == Method::GET && server_path(name) == target)
             .ok_or_else(|| refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", Shown(target))))?;
 
-        let host = one_header(headers, &HOST)?.unwrap_or_default();
-        let loopback = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
-        if !loopback.iter().any(|own| own == host) {
-            return Err(refusal(StatusCode::FORBIDDEN, format!("the host {} is not this shim", Shown(host))));
-        }
-
+        let host = self.check_host(headers)?;
         let origin = one_header(headers, &ORIGIN)?;
         if let Some(origin) = origin {
             let is_granted = self.grants.iter().any(|grant| grant.allows_origin(Some(origin)));
@@ -78,8 +93,58 @@ impl Gate<'_> {
             }
         }
 
-        let proof = self.check_proof(server, host, origin, headers, used)?;
-        Ok(Admission { server: server.clone(), websocket_key: check_upgrade(headers)?, ..proof })
+        let client = origin.unwrap_or(NO_ORIGIN);
+        if let Some(wait) = memory.lockout.wait(client, self.now) {
+            let reason = format!("{} offered too many wrong proofs; {wait} ms are left", Shown(client));
+            return Err(refusal(StatusCode::TOO_MANY_REQUESTS, reason));
+        }
+        let proof = self.check_proof(server, host, origin, headers, &mut memory.used);
+        match &proof {
+            Ok(_) => memory.lockout.passed(client),
+            Err(_) => memory.lockout.failed(client, self.now),
+        }
+        Ok(Admission { server: server.clone(), websocket_key: check_upgrade(headers)?, ..proof? })
+    }
+
+    /// Checks `Host`, `Origin` with a code that waits, and upgrade, in this order; the code itself is in the first frame.
+    /// While no code waits, there is nothing at the path.
+    pub(crate) fn check_pairing(
+        &self,
+        method: &Method,
+        target: &str,
+        headers: &HeaderMap,
+        awaits: impl FnOnce(Option<&str>) -> bool,
+    ) -> Result<PairingAdmission, Refusal> {
+        let host = self.check_host(headers)?;
+        let origin = one_header(headers, &ORIGIN)?;
+        let is_named = |header: &str| match self.origins {
+            Some(origins) => origins.iter().any(|allowed| allowed.matches(header)),
+            None => header != "null",
+        };
+        if *method != Method::GET || !origin.is_none_or(is_named) || !awaits(origin) {
+            let client = origin.unwrap_or(NO_ORIGIN);
+            let reason = format!("{method} {} of {}: no code waits for it", Shown(target), Shown(client));
+            return Err(refusal(StatusCode::NOT_FOUND, reason));
+        }
+        if !offered_subprotocols(headers).contains(&PAIRING_SUBPROTOCOL) {
+            let reason = format!("the subprotocol {PAIRING_SUBPROTOCOL} was not offered");
+            return Err(refusal(StatusCode::UNAUTHORIZED, reason));
+        }
+        Ok(PairingAdmission {
+            origin: origin.map(str::to_owned),
+            authority: host.to_owned(),
+            websocket_key: check_upgrade(headers)?,
+        })
+    }
+
+    fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
+        let host = one_header(headers, &HOST)?.unwrap_or_default();
+        let loopback = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
+        if loopback.iter().any(|own| own == host) {
+            Ok(host)
+        } else {
+            Err(refusal(StatusCode::FORBIDDEN, format!("the host {} is not this shim", Shown(host))))
+        }
     }
 
     fn check_proof(
@@ -148,6 +213,11 @@ impl UsedProofs {
     }
 }
 
+/// Whether a request is one for a pairing.
+pub(crate) fn is_pairing(target: &str) -> bool {
+    target == PAIRING_PATH
+}
+
 /// Text of a stranger, safe to stand in a log line.
 struct Shown<'a>(&'a str);
 
@@ -189,6 +259,9 @@ fn check_upgrade(headers: &HeaderMap) -> Result<String, Refusal> {
         refusal(StatusCode::UPGRADE_REQUIRED, "the request is no WebSocket handshake of version 13".to_owned())
     })
 }
+
+/// What a client without an `Origin` is called, which no header can say.
+const NO_ORIGIN: &str = "a program without an origin";
 
 /// Proofs of two minutes; far beyond what clients need, since a connection lives for hours.
 const MAX_USED_PROOFS: usize = 10_000;

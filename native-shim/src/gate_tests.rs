@@ -83,7 +83,7 @@ impl Attempt {
         headers
     }
 
-    fn check_with(&self, now: Millis, run_origins: Option<&[Origin]>, used: &mut UsedProofs) -> Result<(), u16> {
+    fn check_with(&self, now: Millis, run_origins: Option<&[Origin]>, memory: &mut Memory) -> Result<(), u16> {
         let servers = BTreeMap::from([
             ("files".to_owned(), server(&[])),
             ("narrow".to_owned(), server(&["https://only.example"])),
@@ -92,14 +92,14 @@ impl Attempt {
         let config = Config { servers, remarks: Vec::new() };
         let grants = [grant(1, &[ORIGIN_HEADER]), grant(2, &[])];
         let gate = Gate { config: &config, port: 6735, origins: run_origins, grants: &grants, now };
-        let admission = gate.check(&self.method, &self.target, &self.headers(), used);
+        let admission = gate.check(&self.method, &self.target, &self.headers(), memory);
         admission
             .map(|admission| assert_eq!(admission.server, self.proof_server))
             .map_err(|refusal| refusal.status.as_u16())
     }
 
     fn check(&self) -> Result<(), u16> {
-        self.check_with(NOW, None, &mut UsedProofs::default())
+        self.check_with(NOW, None, &mut Memory::default())
     }
 }
 
@@ -181,7 +181,7 @@ fn a_proof_for_elsewhere_is_refused() {
 
 #[test]
 fn a_proof_is_fresh_and_used_once() {
-    let mut used = UsedProofs::default();
+    let mut used = Memory::default();
     let attempt = Attempt::good();
     assert_eq!(attempt.check_with(NOW.after(60_001), None, &mut used), Err(401));
     assert_eq!(attempt.check_with(NOW.after(60_000), None, &mut used), Ok(()));
@@ -204,7 +204,7 @@ fn two_proofs_or_none_are_refused() {
     let grants = [grant(1, &[ORIGIN_HEADER])];
     let gate = Gate { config: &config, port: 6735, origins: None, grants: &grants, now: NOW };
     for headers in [doubled, bare] {
-        let refusal = gate.check(&Method::GET, "/servers/files", &headers, &mut UsedProofs::default()).unwrap_err();
+        let refusal = gate.check(&Method::GET, "/servers/files", &headers, &mut Memory::default()).unwrap_err();
         assert_eq!(refusal.status, StatusCode::UNAUTHORIZED);
     }
 }
@@ -217,9 +217,9 @@ fn a_token_opens_only_its_servers_and_origins() {
     assert_eq!(elsewhere("/servers/narrow", "narrow").check(), Err(403));
     // The origins of this run narrow what tokens allow.
     let run = [Origin::parse("https://a.example").unwrap()];
-    assert_eq!(Attempt::good().check_with(NOW, Some(&run), &mut UsedProofs::default()), Err(403));
+    assert_eq!(Attempt::good().check_with(NOW, Some(&run), &mut Memory::default()), Err(403));
     let run = [Origin::parse(ORIGIN_HEADER).unwrap()];
-    assert_eq!(Attempt::good().check_with(NOW, Some(&run), &mut UsedProofs::default()), Ok(()));
+    assert_eq!(Attempt::good().check_with(NOW, Some(&run), &mut Memory::default()), Ok(()));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_request_that_is_no_handshake_is_told_to_upgrade() {
         let config = Config { servers: BTreeMap::from([("files".to_owned(), server(&[]))]), remarks: Vec::new() };
         let grants = [grant(1, &[ORIGIN_HEADER])];
         let gate = Gate { config: &config, port: 6735, origins: None, grants: &grants, now: NOW };
-        gate.check(&Method::GET, "/servers/files", &headers, &mut UsedProofs::default()).unwrap_err().status.as_u16()
+        gate.check(&Method::GET, "/servers/files", &headers, &mut Memory::default()).unwrap_err().status.as_u16()
     };
     for name in [UPGRADE, CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION] {
         assert_eq!(gateless(name), 426);
@@ -243,6 +243,45 @@ fn a_reason_shows_no_proof_and_no_endless_text() {
     let headers = Attempt { origin: Some(origin), ..Attempt::good() }.headers();
     let config = Config { servers: BTreeMap::from([("files".to_owned(), server(&[]))]), remarks: Vec::new() };
     let gate = Gate { config: &config, port: 6735, origins: None, grants: &[], now: NOW };
-    let refusal = gate.check(&Method::GET, "/servers/files", &headers, &mut UsedProofs::default()).unwrap_err();
+    let refusal = gate.check(&Method::GET, "/servers/files", &headers, &mut Memory::default()).unwrap_err();
     assert!(refusal.reason.len() < 300 && !refusal.reason.contains("crablet.proof"), "{}", refusal.reason);
+}
+
+#[test]
+fn whoever_offers_wrong_proofs_has_to_wait_and_nobody_else() {
+    let mut memory = Memory::default();
+    let wrong = || Attempt { token: Token::from_random([1; 9], [9; 32]), ..Attempt::good() };
+    for _ in 0..10 {
+        assert_eq!(wrong().check_with(NOW, None, &mut memory), Err(401));
+    }
+    assert_eq!(Attempt::good().check_with(NOW, None, &mut memory), Err(429));
+    let native = Attempt { origin: None, token: Token::from_random([2; 9], [2; 32]), ..Attempt::good() };
+    assert_eq!(native.check_with(NOW, None, &mut memory), Ok(()));
+    let foreign = Attempt { origin: Some("https://evil.example"), ..Attempt::good() };
+    assert_eq!(foreign.check_with(NOW, None, &mut memory), Err(403));
+    let later = Millis(NOW.0 + 30_000);
+    let nonce = [8; 16];
+    assert_eq!(Attempt { proof_at: later, nonce, ..Attempt::good() }.check_with(later, None, &mut memory), Ok(()));
+}
+
+#[test]
+fn a_pairing_is_admitted_only_where_a_code_waits() {
+    let config = Config::default();
+    let check =
+        |origins: Option<&[Origin]>, host: &'static str, origin: Option<&'static str>, protocol: &'static str| {
+            let gate = Gate { config: &config, port: 6735, origins, grants: &[], now: NOW };
+            let mut headers = Attempt { host, origin, ..Attempt::good() }.headers();
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+            let awaits = |client: Option<&str>| client.is_some();
+            gate.check_pairing(&Method::GET, "/pair", &headers, awaits).map_err(|refusal| refusal.status.as_u16())
+        };
+    let (here, page) = ("127.0.0.1:6735", Some(ORIGIN_HEADER));
+    let admitted = check(None, here, page, PAIRING_SUBPROTOCOL).unwrap();
+    assert_eq!((admitted.origin.as_deref(), admitted.authority.as_str()), (page, here));
+    assert_eq!(check(None, "rebind.example:6735", page, PAIRING_SUBPROTOCOL).unwrap_err(), 403);
+    assert_eq!(check(None, here, Some("null"), PAIRING_SUBPROTOCOL).unwrap_err(), 404);
+    assert_eq!(check(None, here, None, PAIRING_SUBPROTOCOL).unwrap_err(), 404);
+    assert_eq!(check(None, here, page, SUBPROTOCOL).unwrap_err(), 401);
+    let only = [Origin::parse("https://only.example").unwrap()];
+    assert_eq!(check(Some(&only), here, page, PAIRING_SUBPROTOCOL).unwrap_err(), 404);
 }

@@ -1,16 +1,12 @@
 //! The tokens at rest: one file that only its owner can read.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-
 use crablet::Millis;
 use crablet::json::Object;
 use crablet::mcp::transport::shim::Token;
 use serde::{Serialize, Serializer};
 
 use crate::origin::Origin;
+use crate::state::{PrivateFile, StateDirectory, StateError};
 
 /// A token and what it opens.
 #[derive(Clone, Debug, Serialize)]
@@ -41,105 +37,48 @@ impl Grant {
 /// The file of grants. Every call reads it anew, so that what another run of the program granted or revoked counts at
 /// once.
 #[derive(Clone, Debug)]
-pub(crate) struct GrantFile {
-    directory: PathBuf,
-}
+pub(crate) struct GrantFile(PrivateFile);
 
-/// Why the file cannot be used.
+/// Why a grant cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GrantError {
-    #[error("no directory for the tokens is known; set HOME, or name one with --state-dir")]
-    NoDirectory,
-    #[error("{}: {error}", file.display())]
-    File { file: PathBuf, error: io::Error },
-    #[error("{0} can be read by others; run `chmod 600 {0}`, and revoke the tokens if others may have read it")]
-    Exposed(String),
-    #[error("{}: not a file of tokens; repair it, or delete it and grant anew", .0.display())]
-    Malformed(PathBuf),
+    #[error(transparent)]
+    State(#[from] StateError),
     #[error("the file holds {MAX_GRANTS} tokens already; revoke some (`crablet-shim tokens` lists them)")]
     TooMany,
 }
 
 impl GrantFile {
-    /// The file in the directory that the caller chose, or in the user's state directory.
-    pub(crate) fn locate(chosen: Option<PathBuf>) -> Result<Self, GrantError> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let of_user = || match variable("XDG_STATE_HOME") {
-            Some(state) => Some(state.join("crablet")),
-            None if cfg!(target_os = "macos") => {
-                variable("HOME").map(|home| home.join("Library/Application Support/crablet"))
-            }
-            None => variable("HOME").map(|home| home.join(".local/state/crablet")),
-        };
-        let directory = chosen.or_else(of_user).ok_or(GrantError::NoDirectory)?;
-        Ok(Self { directory })
+    /// The file in this directory.
+    pub(crate) fn of(directory: &StateDirectory) -> Self {
+        Self(directory.file("grants.json"))
     }
 
     /// The grants; none when there is no file yet.
     pub(crate) fn read(&self) -> Result<Vec<Grant>, GrantError> {
-        let path = self.path();
-        let failed = |error| GrantError::File { file: path.clone(), error };
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            file => file.map_err(failed)?,
-        };
-        if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
-            return Err(GrantError::Exposed(path.display().to_string()));
-        }
-        let mut text = String::new();
-        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
-        let file = Object::parse(&text).map_err(|_| GrantError::Malformed(path.clone()))?;
-        Ok(file.objects("grants").iter().filter_map(read_grant).collect())
+        Ok(self.0.read("grants", read_grant)?)
     }
 
     /// Adds a grant.
     pub(crate) fn add(&self, grant: Grant) -> Result<(), GrantError> {
-        self.change(|grants| {
+        self.0.change("grants", read_grant, |grants| {
             if grants.len() >= MAX_GRANTS {
                 return Err(GrantError::TooMany);
             }
             grants.push(grant);
             Ok(())
-        })
+        })?
     }
 
     /// Removes the grants of a key id, and says whether there was one.
     pub(crate) fn revoke(&self, key_id: &str) -> Result<bool, GrantError> {
-        self.change(|grants| {
+        let removed = self.0.change("grants", read_grant, |grants| {
             let before = grants.len();
             grants.retain(|grant| grant.token.key_id() != key_id);
-            Ok(grants.len() < before)
-        })
-    }
-
-    fn change<T>(&self, edit: impl FnOnce(&mut Vec<Grant>) -> Result<T, GrantError>) -> Result<T, GrantError> {
-        let failed = |error| GrantError::File { file: self.directory.clone(), error };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(failed)?;
-        let lock = private_file(&self.directory.join("lock")).map_err(failed)?;
-        lock.lock().map_err(failed)?;
-        let mut grants = self.read()?;
-        let outcome = edit(&mut grants)?;
-        let text = serde_json::to_string_pretty(&serde_json::json!({ "version": 1, "grants": grants }))
-            .map_err(|error| failed(error.into()))?;
-        // Written aside and renamed, so that a reader sees the old file or the new one.
-        let draft = self.directory.join("grants.json.new");
-        let written = private_file(&draft).and_then(|mut file| {
-            file.set_len(0)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&draft, self.path())
+            grants.len() < before
         });
-        written.map_err(failed)?;
-        Ok(outcome)
+        Ok(removed?)
     }
-
-    fn path(&self) -> PathBuf {
-        self.directory.join("grants.json")
-    }
-}
-
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// A grant that this version understands. One that it does not opens nothing.
@@ -161,9 +100,6 @@ fn reveal<S: Serializer>(token: &Token, serializer: S) -> Result<S::Ok, S::Error
 /// More than anyone keeps apart by hand; the file is read at every connection.
 const MAX_GRANTS: usize = 256;
 
-/// Room for [`MAX_GRANTS`] with long lists.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,35 +113,19 @@ mod tests {
         }
     }
 
-    fn file(name: &str) -> GrantFile {
-        let directory = std::env::temp_dir().join(format!("crablet-grants-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&directory);
-        GrantFile::locate(Some(directory)).unwrap()
-    }
-
     #[test]
-    fn a_grant_is_kept_for_its_owner_only_until_it_is_revoked() {
-        let file = file("kept");
+    fn a_grant_is_kept_until_it_is_revoked() {
+        let directory = StateDirectory::scratch("grants");
+        let file = GrantFile::of(&directory);
         assert!(file.read().unwrap().is_empty());
         file.add(grant(1, &["https://a.example"])).unwrap();
         file.add(grant(2, &[])).unwrap();
         assert_eq!(file.read().unwrap().len(), 2);
-        assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(&file.directory).unwrap().permissions().mode() & 0o777, 0o700);
         let key = grant(1, &[]).token.key_id().to_owned();
         assert!(file.revoke(&key).unwrap());
         assert!(!file.revoke(&key).unwrap());
         assert_eq!(file.read().unwrap().len(), 1);
-        fs::remove_dir_all(&file.directory).unwrap();
-    }
-
-    #[test]
-    fn a_file_that_others_can_read_is_refused() {
-        let file = file("exposed");
-        file.add(grant(1, &[])).unwrap();
-        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(file.read(), Err(GrantError::Exposed(_))));
-        fs::remove_dir_all(&file.directory).unwrap();
+        directory.remove();
     }
 
     #[test]

@@ -3,15 +3,15 @@
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use crablet::Millis;
-use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, SUBPROTOCOL};
+use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, PAIRING_SUBPROTOCOL, SUBPROTOCOL};
 use http_body_util::Empty;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,11 +20,14 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use crate::clock::now;
 use crate::config::Config;
-use crate::gate::{Admission, Gate, Refusal, UsedProofs};
-use crate::grants::GrantFile;
+use crate::gate::{Admission, Gate, Memory, PairingAdmission, Refusal, is_pairing};
+use crate::grants::{Grant, GrantFile};
 use crate::log::Flood;
 use crate::origin::Origin;
+use crate::pairing_socket::serve_pairing;
+use crate::pairings::PairingFile;
 use crate::sessions::Sessions;
 use crate::socket::serve_socket;
 
@@ -38,7 +41,8 @@ pub(crate) struct Shim {
     pub(crate) origins: Option<Vec<Origin>>,
     pub(crate) grants: GrantFile,
     pub(crate) sessions: Sessions,
-    used: Mutex<UsedProofs>,
+    pairings: PairingFile,
+    memory: Mutex<Memory>,
     refusals: Mutex<Flood>,
 }
 
@@ -53,6 +57,7 @@ impl Shim {
         port: u16,
         origins: Option<Vec<Origin>>,
         grants: GrantFile,
+        pairings: PairingFile,
         sessions: Sessions,
     ) -> Self {
         Self {
@@ -61,7 +66,8 @@ impl Shim {
             origins,
             grants,
             sessions,
-            used: Mutex::default(),
+            pairings,
+            memory: Mutex::default(),
             refusals: Mutex::new(Flood::new()),
         }
     }
@@ -96,7 +102,7 @@ impl Shim {
         drop(stream.set_nodelay(true));
         let permit = Arc::new(permit);
         let service = service_fn(|request| {
-            let response = Arc::clone(&self).answer(request, peer, Arc::clone(&permit));
+            let response = self.answer(request, peer, Arc::clone(&permit));
             async { Ok::<_, Infallible>(response) }
         });
         let connection = http1::Builder::new()
@@ -110,40 +116,48 @@ impl Shim {
     }
 
     fn answer(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         request: Request<Incoming>,
         peer: SocketAddr,
         permit: Arc<OwnedSemaphorePermit>,
     ) -> Response<Empty<Bytes>> {
+        let shim = Arc::clone(self);
         let config = self.config();
-        match self.check(&request, &config) {
-            Ok(admission) => {
-                let response = accept(&admission.websocket_key);
+        let outcome = if is_pairing(target(&request)) {
+            self.check_pairing(&request, &config).map(|admission| {
+                let response = accept(&admission.websocket_key, PAIRING_SUBPROTOCOL);
                 tokio::spawn(async move {
-                    let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-                    let limits = WebSocketConfig::default()
-                        .max_message_size(Some(MAX_FRAME_BYTES))
-                        .max_frame_size(Some(MAX_FRAME_BYTES));
-                    let socket =
-                        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(limits)).await;
-                    if let Some(server) = config.servers.get(&admission.server) {
-                        serve_socket(socket, admission, server, &self.sessions).await;
+                    if let Some(socket) = upgrade(request).await {
+                        serve_pairing(socket, admission, &shim.pairings, &shim.grants).await;
                     }
                     drop(permit);
                 });
                 response
-            }
-            Err(Refusal { status, reason }) => {
-                self.note_refusal(peer, &reason);
-                let mut response = Response::new(Empty::new());
-                *response.status_mut() = status;
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                if status == StatusCode::UPGRADE_REQUIRED {
-                    response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
-                }
+            })
+        } else {
+            self.check(&request, &config).map(|admission| {
+                let response = accept(&admission.websocket_key, SUBPROTOCOL);
+                tokio::spawn(async move {
+                    if let (Some(socket), Some(server)) =
+                        (upgrade(request).await, config.servers.get(&admission.server))
+                    {
+                        serve_socket(socket, admission, server, &shim.sessions).await;
+                    }
+                    drop(permit);
+                });
                 response
+            })
+        };
+        outcome.unwrap_or_else(|Refusal { status, reason }| {
+            self.note_refusal(peer, &reason);
+            let mut response = Response::new(Empty::new());
+            *response.status_mut() = status;
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            if status == StatusCode::UPGRADE_REQUIRED {
+                response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
             }
-        }
+            response
+        })
     }
 
     fn check(&self, request: &Request<Incoming>, config: &Config) -> Result<Admission, Refusal> {
@@ -151,17 +165,19 @@ impl Shim {
             status: StatusCode::FORBIDDEN,
             reason: format!("nobody can come in: {error}"),
         })?;
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let gate = Gate {
-            config,
-            port: self.port,
-            origins: self.origins.as_deref(),
-            grants: &grants,
-            now: Millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)),
-        };
-        let target = request.uri().path_and_query().map_or("", |target| target.as_str());
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        gate.check(request.method(), target, request.headers(), &mut used)
+        let gate = self.gate(config, &grants);
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.check(request.method(), target(request), request.headers(), &mut memory)
+    }
+
+    fn check_pairing(&self, request: &Request<Incoming>, config: &Config) -> Result<PairingAdmission, Refusal> {
+        let gate = self.gate(config, &[]);
+        let awaits = |origin: Option<&str>| self.pairings.awaits(origin, gate.now);
+        gate.check_pairing(request.method(), target(request), request.headers(), awaits)
+    }
+
+    fn gate<'a>(&'a self, config: &'a Config, grants: &'a [Grant]) -> Gate<'a> {
+        Gate { config, port: self.port, origins: self.origins.as_deref(), grants, now: now() }
     }
 
     fn note_refusal(&self, peer: SocketAddr, reason: &str) {
@@ -170,13 +186,24 @@ impl Shim {
     }
 }
 
-fn accept(key: &str) -> Response<Empty<Bytes>> {
+fn target(request: &Request<Incoming>) -> &str {
+    request.uri().path_and_query().map_or("", |target| target.as_str())
+}
+
+async fn upgrade(request: Request<Incoming>) -> Option<WebSocketStream<TokioIo<Upgraded>>> {
+    let upgraded = hyper::upgrade::on(request).await.ok()?;
+    let limits =
+        WebSocketConfig::default().max_message_size(Some(MAX_FRAME_BYTES)).max_frame_size(Some(MAX_FRAME_BYTES));
+    Some(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(limits)).await)
+}
+
+fn accept(key: &str, subprotocol: &'static str) -> Response<Empty<Bytes>> {
     let mut response = Response::new(Empty::new());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(subprotocol));
     // The key is base64 of 20 bytes, which every header may hold.
     if let Ok(accepted) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
         headers.insert(SEC_WEBSOCKET_ACCEPT, accepted);

@@ -1,6 +1,7 @@
 //! `crablet-shim` hands local stdio MCP servers to pages, extensions and workers over a loopback WebSocket.
 //!
 //! ```text
+//! crablet-shim pair --server files                                  shows a code to type into a page, which gets a token
 //! crablet-shim grant --origin https://app.example --server files    prints a token for one origin and named servers
 //! crablet-shim grant --native --server files                        the same for a program that sends no Origin
 //! crablet-shim tokens                                               lists tokens by their key id
@@ -27,18 +28,23 @@
 //! back to the same process, and neither side loses or repeats a message.
 
 mod cli;
+mod clock;
 mod config;
 mod doctor;
 mod era;
 mod gate;
 mod grants;
 mod listener;
+mod lockout;
 mod log;
 mod origin;
+mod pairing_socket;
+mod pairings;
 mod reload;
 mod session;
 mod sessions;
 mod socket;
+mod state;
 
 use std::process::ExitCode;
 

@@ -4,13 +4,14 @@ use crablet::native::process::ServerCommand;
 
 use super::*;
 use crate::grants::Grant;
+use crate::state::StateDirectory;
 
 /// A session of `cat` with the shim's hand on it.
 struct World {
     attachments: mpsc::Sender<Attachment>,
     grants: GrantFile,
     token: Token,
-    directory: std::path::PathBuf,
+    directory: StateDirectory,
     shutdown: watch::Sender<bool>,
 }
 
@@ -22,8 +23,8 @@ struct Socket {
 
 impl World {
     fn start(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("crablet-session-{name}-{}", std::process::id()));
-        let grants = GrantFile::locate(Some(directory.clone())).unwrap();
+        let directory = StateDirectory::scratch(&format!("session-{name}"));
+        let grants = GrantFile::of(&directory);
         let token = Token::from_random([1; 9], [2; 32]);
         let grant =
             Grant { token: token.clone(), origins: vec![], servers: vec!["echo".into()], granted_at: Millis(1) };
@@ -53,7 +54,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
+        self.directory.remove();
     }
 }
 

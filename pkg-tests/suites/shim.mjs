@@ -30,7 +30,7 @@ export default async function shim(project) {
     onExit: (code) => lines.push(`the shim ended with exit code ${code}`),
   });
   try {
-    const given = { modelUrl: model.url, shimUrl: running.url, token: running.token, server: SERVER, file: name };
+    const given = { modelUrl: model.url, shimUrl: running.url, code: await running.pair(), server: SERVER, file: name };
     const script = `import { readThroughShim } from "./pkg-tests/smoke/shim.mjs"; console.log(await readThroughShim(${JSON.stringify(given)}));`;
     const answer = await run(process.execPath, [...webSocketFlag(), "--input-type=module", "--eval", script], {
       cwd: project.folder,
@@ -42,7 +42,7 @@ export default async function shim(project) {
     await running.stop();
     await model.close();
   }
-  return "an agent in Node reads a file through the shim";
+  return "an agent in Node is paired with the shim and reads a file through it";
 }
 
 /** Node has a WebSocket of its own from 22 on, and before behind this flag. */

@@ -10,7 +10,11 @@ import type { McpEraRecord } from "./mcp-protocol.js";
  */
 export interface Core {
   readonly AgentHandle: new (config: string, functions: CoreFunctions) => CoreAgent;
-  readonly McpHandle: new (config: string, functions: CoreServerFunctions) => CoreMcp;
+  readonly McpHandle: {
+    new (config: string, functions: CoreServerFunctions): CoreMcp;
+    /** Resolves with `McpPairing`. */
+    pair(url: string, code: string, socket: typeof WebSocket | undefined, ...settle: Settle): void;
+  };
   readonly SseHandle: new () => CoreSse;
   readonly CancelHandle: new () => CoreCancel;
   readonly life: Life;

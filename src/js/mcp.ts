@@ -4,6 +4,7 @@ import { connectServer } from "./mcp-connection.js";
 import type { McpHandlers } from "./mcp-handlers.js";
 import { type McpPort, portPair } from "./mcp-port.js";
 import type { McpEraRecord, McpEvent } from "./mcp-protocol.js";
+import { type McpPairing, type McpPairOptions, pairShim } from "./mcp-pairing.js";
 import type { OAuthOptions } from "./oauth.js";
 import type { MaybePromise } from "./tool.js";
 
@@ -35,7 +36,7 @@ export interface McpHttpOptions extends McpOptions {
 export interface McpShimOptions extends McpOptions {
   /** The server's name in the shim's configuration. */
   readonly server: string;
-  /** What `crablet-shim grant` gave for this page. */
+  /** What `mcp.pairShim()` or `crablet-shim grant` gave for this page. */
   readonly token: string;
   /** Where the shim listens. Default `ws://127.0.0.1:6735`. */
   readonly url?: string | URL;
@@ -59,8 +60,8 @@ export type McpRequest = (message: unknown, context: { readonly signal: AbortSig
 /** A class that keeps to the contract of the platform's `WebSocket`: that of the package `ws` or `undici`. */
 export type WebSocketClass = new (url: string, protocols?: string[]) => object;
 
-/** Where `crablet-shim serve` listens unless told otherwise. */
-const SHIM_URL = "ws://127.0.0.1:6735";
+/** @internal Where `crablet-shim serve` listens unless told otherwise. */
+export const SHIM_URL = "ws://127.0.0.1:6735";
 
 /** MCP servers. */
 export const mcp = {
@@ -79,6 +80,15 @@ export const mcp = {
       throw invalidInput("mcp.shim() needs the name of a server and the token that `crablet-shim` gave for this page");
     return { ...options, type: "shim", url: String(options.url ?? SHIM_URL).replace(/\/+$/, "") };
   },
+
+  /**
+   * Obtains a token for this page or extension from the shim, with a code that a person reads from the terminal of
+   * `crablet-shim pair` and types. Code and token do not travel. A code works once, for five minutes.
+   *
+   * @throws CrabletError `invalid-input` for what is no code, `auth` when it is wrong or too old, `network` when no shim is
+   * reached or none waits for a code from here.
+   */
+  pairShim,
 
   /** Any request and reply function: a queue of your own, a server in the same page, a test. */
   custom(options: McpOptions & { readonly request: McpRequest }): McpServer {

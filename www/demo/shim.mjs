@@ -21,7 +21,8 @@ const guard = join(dirname(fileURLToPath(import.meta.url)), "guard.mjs");
  * @param {{ binary: string, folder: string, origin?: string, name: string, server: object, servers?: Record<string, object>, log: (line: string) => void, onExit: (code: number) => void }} options
  *   `folder` is a private folder for its configuration and state; without an `origin` the token is for programs that are no
  *   browser; with `servers` it runs several, by name
- * @returns {Promise<{ url: string, token: string, pid: number, stop: () => Promise<void> }>}
+ * @returns {Promise<{ url: string, token: string, pid: number, pair: () => Promise<string>, stop: () => Promise<void> }>}
+ *   `pair` shows a code for the same client and servers, as `crablet-shim pair` does in a terminal
  */
 export async function startShim({ binary, folder, origin, name, server, servers = { [name]: server }, log, onExit }) {
   const config = join(folder, "servers.json");
@@ -47,12 +48,22 @@ export async function startShim({ binary, folder, origin, name, server, servers 
     url: `ws://127.0.0.1:${port}`,
     token,
     pid: child.pid,
+    pair: () =>
+      firstLine(
+        spawn(binary, ["pair", ...client, ...named], { env: environment, stdio: ["ignore", "pipe", "ignore"] }),
+      ),
     stop: async () => {
       isStopping = true;
       child.stdin.end();
       await exited;
     },
   };
+}
+
+/** What a program prints first. The program goes on. */
+async function firstLine(program) {
+  for await (const line of createInterface({ input: program.stdout })) return line;
+  throw new Error("crablet-shim pair printed no code");
 }
 
 /** The token in what `grant` prints: the one word of the form `<key-id>.<secret>`. */

@@ -13,6 +13,7 @@ mod configuration;
 mod filesystem;
 mod handshake;
 mod load;
+mod pairing;
 mod processes;
 mod reconnect;
 mod slow_start;

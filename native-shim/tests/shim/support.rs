@@ -167,6 +167,38 @@ impl Drop for Shim {
     }
 }
 
+/// `crablet-shim pair`, waiting.
+pub(crate) struct Pairing {
+    pub(crate) code: String,
+    process: Child,
+}
+
+impl Pairing {
+    /// Starts the command and reads the code that it shows.
+    pub(crate) async fn start(shim: &Shim, arguments: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_crablet-shim"))
+            .arg("pair")
+            .args(arguments)
+            .env("CRABLET_STATE_DIR", shim.directory.join("state"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut code = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut code).await.unwrap();
+        Self { code: code.trim().to_owned(), process }
+    }
+
+    /// Waits for its end: whether it paired, and what it said last.
+    pub(crate) async fn end(self) -> (bool, String) {
+        let output = self.process.wait_with_output().await.unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        let last = told.lines().last().unwrap_or_default();
+        (output.status.success(), last.split(" `crablet-shim").next().unwrap_or_default().to_owned())
+    }
+}
+
 /// The machine of the transport on the native host.
 pub(crate) struct Client {
     host: NativeHost,

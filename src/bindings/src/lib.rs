@@ -27,6 +27,8 @@ mod models;
 #[cfg(target_arch = "wasm32")]
 mod oauth;
 #[cfg(target_arch = "wasm32")]
+mod pairing;
+#[cfg(target_arch = "wasm32")]
 mod run;
 #[cfg(target_arch = "wasm32")]
 mod sse;

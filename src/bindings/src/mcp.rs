@@ -407,6 +407,6 @@ fn event_text(event: &Event) -> Result<Option<String>, Error> {
     written(&members).map(Some)
 }
 
-fn written(value: &impl Serialize) -> Result<String, Error> {
+pub(crate) fn written(value: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))
 }

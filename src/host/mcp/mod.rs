@@ -11,6 +11,8 @@ mod driver;
 mod function;
 mod http;
 mod network;
+#[cfg(feature = "shim")]
+mod pairing;
 mod pipe;
 mod timers;
 mod tools;
@@ -22,6 +24,8 @@ pub use auth::{AssertionSource, Consent, MemoryTokenStore, OAuth, TokenStore};
 pub use connection::{Answerer, ConnectOptions, Connection, Observer, OnProgress};
 pub use function::RequestFunction;
 pub use http::{HeaderSource, HttpServer};
+#[cfg(feature = "shim")]
+pub use pairing::{Paired, pair};
 pub use pipe::{PipeEnd, pipe};
 pub use tools::{live_tools, tools};
 

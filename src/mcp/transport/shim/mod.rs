@@ -14,6 +14,12 @@
 //! 6. When the process ends, its [`Exit`] frame follows its last message. [`FrameKind::End`] from the client stops the
 //!    process; a socket that merely breaks leaves it alive for the grace that the hello named.
 //!
+//! # How a client gets its token
+//!
+//! `crablet-shim grant` prints one to copy. Or `crablet-shim pair` shows a [`PairingCode`], which a person types into the
+//! page: the client opens [`PAIRING_PATH`] with [`PAIRING_SUBPROTOCOL`], sends a [`PairRequest`], and gets a [`PairAnswer`].
+//! Each proves that it knows the code, and both derive the token from it; neither travels.
+//!
 //! # A frame
 //!
 //! Every frame is one binary WebSocket message:
@@ -30,12 +36,14 @@
 mod frame;
 mod hello;
 mod link;
+mod pairing;
 mod proof;
 mod token;
 
 pub use frame::{Frame, FrameKind, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES};
 pub use hello::{Attach, Exit, Hello, ServerEra};
 pub use link::{Link, Receipt, WINDOW_BYTES, WINDOW_FRAMES};
+pub use pairing::{PAIRING_PATH, PAIRING_SUBPROTOCOL, PairAnswer, PairContext, PairRequest, PairingCode};
 pub use proof::{ClientProof, MAX_PROOF_AGE, ProofContext, server_proof, verify_server_proof};
 pub use token::Token;
 

@@ -16,7 +16,11 @@ pub struct Token {
 impl Token {
     /// A token made of unpredictable bytes.
     pub fn from_random(key_id: [u8; 9], secret: [u8; 32]) -> Self {
-        Self { key_id: base64url::encode(&key_id), secret }
+        Self::from_parts(base64url::encode(&key_id), secret)
+    }
+
+    pub(super) fn from_parts(key_id: String, secret: [u8; SECRET_BYTES]) -> Self {
+        Self { key_id, secret }
     }
 
     /// Reads a token as `crablet-shim grant` printed it.

@@ -1,7 +1,7 @@
 use crate::error::{Error, ErrorKind};
 
 /// The host and port of an address whose host is this machine.
-pub(super) fn loopback_authority(url: &str) -> Result<String, Error> {
+pub(crate) fn loopback_authority(url: &str) -> Result<String, Error> {
     let rest = url.strip_prefix("ws://").or_else(|| url.strip_prefix("wss://")).unwrap_or_default();
     let authority = rest.trim_end_matches('/');
     let (host, port) = match authority.rsplit_once(':') {

@@ -21,7 +21,7 @@ use super::{Inbound, Outbound};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::time::Millis;
-use address::loopback_authority;
+pub(crate) use address::loopback_authority;
 pub use contract::{Effect, Input, WebSocketOptions};
 use waiting::WaitingMessages;
 
