@@ -8,13 +8,14 @@ import files from "./suites/files.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
 import node from "./suites/node.mjs";
+import oauth from "./suites/oauth.mjs";
 import readme from "./suites/readme.mjs";
 import shim from "./suites/shim.mjs";
 import types from "./suites/types.mjs";
 import workerd from "./suites/workerd.mjs";
 
 /** Each suite gets the project and returns a line about what it saw, or throws. */
-const SUITES = { manifest, types, node, readme, shim, workerd, browser, files, bundler, cors, live };
+const SUITES = { manifest, types, node, readme, shim, workerd, browser, files, bundler, cors, oauth, live };
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !(name in SUITES));

@@ -3,6 +3,7 @@
 // The suite names the scenario, the revision and further data in the environment. A scenario chooses only which calls are
 // made; how the protocol behaves is the same for all. `make conformance` puts the package where this imports it from.
 import { mcp } from "crablet";
+import { authOf } from "./auth.mjs";
 
 const address = process.argv.at(-1);
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO ?? "";
@@ -11,6 +12,7 @@ const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 
 const client = await mcp.connect(
   mcp.http(address, {
+    auth: authOf(scenario, context),
     era: version >= "2026-07-28" ? "auto" : "handshake",
     // Says yes to every form; the defaults of its schema are filled in by the client.
     elicitation: { form: () => ({ action: "accept", content: { confirmed: true } }) },
@@ -51,6 +53,9 @@ async function perform() {
       await Promise.all([call("test_mrtr_echo_state"), call("test_mrtr_unrelated")]);
       await call("test_mrtr_no_state");
       return call("test_mrtr_no_result_type");
+    default:
+      // The servers of the client that acts for itself have no tools to call.
+      if (scenario.startsWith("auth/") && tools.length > 0) return call("test-tool");
   }
 }
 
