@@ -83,7 +83,11 @@ impl Call {
 
     fn hand_out(&mut self, context: &mut Context<'_>, tool: Arc<ToolDefinition>, input: RawJson) {
         let call_id = self.call.call_id.clone();
-        context.emit(EventKind::ToolStart { call_id: call_id.clone(), input: input.clone() });
+        context.emit(EventKind::ToolStart {
+            call_id: call_id.clone(),
+            input: input.clone(),
+            client_side: tool.client_side,
+        });
         let purpose = Purpose::Tool(call_id.clone());
         if let Some(limit) = tool.timeout
             && context.timers.deadline(&purpose).is_none()

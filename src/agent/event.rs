@@ -96,6 +96,8 @@ pub enum EventKind {
         call_id: CallId,
         /// The input that runs.
         input: RawJson,
+        /// Whether the caller's own client performs it, so that the run waits for its result.
+        client_side: bool,
     },
     /// `tool-progress`
     ToolProgress {

@@ -107,9 +107,10 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
             map.serialize_entry("callId", call_id)?;
             map.serialize_entry("allowed", allowed)
         }
-        EventKind::ToolStart { call_id, input } => {
+        EventKind::ToolStart { call_id, input, client_side } => {
             map.serialize_entry("callId", call_id)?;
-            map.serialize_entry("input", input)
+            map.serialize_entry("input", input)?;
+            write_some("clientSide", client_side.then_some(client_side), map)
         }
         EventKind::ToolProgress { call_id, data } => {
             map.serialize_entry("callId", call_id)?;

@@ -101,7 +101,7 @@ fn call_model<H: Host>(
 ) -> BoxFuture<'static, ()> {
     match &request.model.access {
         Access::Function(name) => {
-            let model = parts.models.get(&**name).cloned();
+            let model = parts.models.get(&**name).or(parts.any_model.as_ref()).cloned();
             Box::pin(model_call::call_function(model, call, request, cancel, port))
         }
         Access::Http { .. } => Box::pin(model_call::call_http(host, parts, call, request, cancel, port)),

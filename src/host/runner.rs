@@ -95,6 +95,14 @@ impl<H: Host> Runner<H> {
         self
     }
 
+    /// Adds the function behind all models with [`Access::Function`](crate::model::Access::Function) whose name has none of
+    /// its own: for callers that learn of their models as they go.
+    #[must_use]
+    pub fn any_function_model(mut self, model: impl FunctionModel) -> Self {
+        Arc::make_mut(&mut self.parts).any_model = Some(Arc::new(model));
+        self
+    }
+
     /// Sets the function that is shown each event of each run, before its reader is. It only looks: nobody waits for it, and
     /// a panic of it is caught and forgotten.
     #[must_use]
@@ -278,6 +286,7 @@ pub(super) struct Parts<H> {
     pub(super) tools: OrderedMap<String, Arc<dyn Tool>>,
     pub(super) sources: Arc<Sources>,
     pub(super) models: OrderedMap<String, Arc<dyn FunctionModel>>,
+    pub(super) any_model: Option<Arc<dyn FunctionModel>>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     /// Whether the hooks are asked about the body of each model call.
     pub(super) formats_requests: bool,
@@ -301,6 +310,7 @@ impl<H> Default for Parts<H> {
             tools: OrderedMap::new(),
             sources: Arc::default(),
             models: OrderedMap::new(),
+            any_model: None,
             hooks: None,
             formats_requests: false,
             observer: None,

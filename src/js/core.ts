@@ -1,4 +1,5 @@
 import type { ErrorInfo } from "./error.js";
+import type { CallModel } from "./hooks.js";
 import type { Life } from "./life.js";
 import type { McpEraRecord } from "./mcp-protocol.js";
 
@@ -23,6 +24,7 @@ export interface Core {
 /** @internal */
 export interface CoreAgent {
   addServer(server: CoreMcp, ...settle: Settle): void;
+  addAgent(name: string, agent: CoreAgent): void;
   conversation(snapshot: string | undefined): CoreConversation;
   free(): void;
 }
@@ -31,6 +33,9 @@ export interface CoreAgent {
 export interface CoreConversation {
   send(content: string): CoreRun;
   resume(): CoreRun | undefined;
+  queued(): string;
+  editQueued(id: string, content: string): void;
+  unqueue(id: string): void;
   snapshot(): string;
   free(): void;
 }
@@ -40,9 +45,12 @@ export interface CoreRun {
   /** Delivers the next batch by one call; without arguments at the end. */
   next(deliver: (...batch: CoreBatch | []) => void): void;
   abort(reason: string | undefined): void;
-  steer(content: string): void;
-  followUp(content: string): void;
+  /** Gives the id of the message. */
+  steer(content: string): string;
+  /** Gives the id of the message. */
+  followUp(content: string): string;
   approve(callId: string, allow: boolean, reason: string | undefined): void;
+  toolResult(callId: string, output: string): void;
   detach(): void;
   free(): void;
 }
@@ -91,11 +99,11 @@ export interface CoreCancel {
 /** @internal What the module calls of an agent's functions. */
 export interface CoreFunctions {
   readonly fetch: typeof fetch | undefined;
-  /** Models have numbers: 0 is the agent's own, then those of `fallbackModels`. */
+  /** Models have numbers: 0 is the agent's own, then those of `fallbackModels`, then those that hooks chose. */
   credentials(model: number): Promise<string>;
   execute(name: string, callId: string, input: string, progress: (data: string) => void): CoreExecution;
   validate(name: string, input: string): Promise<string | undefined>;
-  ask(question: string): Promise<string>;
+  ask(question: string, callModel: CallModel): Promise<string>;
   model(model: number, request: string): { next(): Promise<string | undefined>; cancel(): void };
 }
 

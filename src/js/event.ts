@@ -37,14 +37,10 @@ export interface EventBase {
 export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
   (
     | {
-        readonly type:
-          | "run-start"
-          | "step-start"
-          | "run-suspended"
-          | "steer-delivered"
-          | "steer-dropped"
-          | "compaction-start";
+        readonly type: "run-start" | "step-start" | "run-suspended" | "compaction-start";
       }
+    /** A steered message entered the history, or will not: the run ended before, or it was taken out of the queue. */
+    | { readonly type: "steer-delivered" | "steer-dropped"; readonly messageId: string }
     | { readonly type: "message-added"; readonly message: UserMessage }
     | { readonly type: "text-start" | "text-end" | "reasoning-start" | "reasoning-end"; readonly id: string }
     | { readonly type: "text-delta" | "reasoning-delta"; readonly id: string; readonly delta: string }
@@ -59,7 +55,15 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
     | ({ readonly type: "tool-call" } & ToolCall<T>)
     | ({ readonly type: "approval-request" } & ToolCall<T>)
     | { readonly type: "approval-response"; readonly callId: string; readonly allowed: boolean }
-    | { readonly type: "tool-start"; readonly callId: string; readonly input: unknown }
+    | {
+        readonly type: "tool-start";
+        readonly callId: string;
+        readonly input: unknown;
+        /** Present for a tool without `execute`: the run waits for its result. */
+        readonly clientSide?: true;
+      }
+    /** Something happened in the run of the agent that works on the call. Its run, steps and blocks are its own. */
+    | { readonly type: "sub-agent-event"; readonly callId: string; readonly event: AgentEvent }
     | { readonly type: "tool-progress"; readonly callId: string; readonly data: unknown }
     | {
         readonly type: "tool-result";
@@ -115,3 +119,8 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
         readonly error?: ErrorInfo;
       }
   );
+
+/** @internal The event without the sub-agents that it comes from. */
+export function innermost(event: AgentEvent): AgentEvent {
+  return event.type === "sub-agent-event" ? innermost(event.event) : event;
+}

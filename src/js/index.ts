@@ -5,15 +5,22 @@
  */
 export {
   Agent,
-  type AgentOptions,
-  type BeforeToolCall,
-  type CallOutcome,
   type ConnectedServer,
-  type RunOptions,
 } from "./agent.js";
+export { AgentLoop } from "./agent-loop.js";
 export { CrabletError, type ErrorInfo, type ErrorKind } from "./error.js";
 export { readEvents } from "./event-stream.js";
 export type { AgentEvent, EventBase, ToolCall, ToolName } from "./event.js";
+export type {
+  BeforeToolCall,
+  CallOutcome,
+  ContextEdit,
+  Hooks,
+  ModelAnswer,
+  ModelCall,
+  StepChange,
+  StepContext,
+} from "./hooks.js";
 export { init, type WasmSource } from "./load.js";
 export {
   mcp,
@@ -114,8 +121,9 @@ export type {
   OAuthOptions,
   OAuthStore,
 } from "./oauth.js";
+export type { AgentOptions, Limits, RunOptions } from "./options.js";
 export type { OutputOf, PartialOutput } from "./output.js";
-export type { Approve, Run, RunResult, Step } from "./run.js";
+export type { Approve, Run, RunResult, SteerOutcome, Step } from "./run.js";
 export type {
   FromJsonSchema,
   Infer,
@@ -126,12 +134,25 @@ export type {
   StandardResult,
   StandardSchema,
 } from "./schema.js";
+export type { QueuedMessage, QueuedMessages } from "./saved-text.js";
 export { readServerSentEvents, type ServerSentEvent } from "./server-sent-events.js";
-export type { Session, SessionSnapshot, SessionState, SessionStatus } from "./session.js";
+export type {
+  Session,
+  SessionSnapshot,
+  SessionState,
+  SessionStatus,
+} from "./session.js";
+export { type Skill, skill, skillFromUrl } from "./skill.js";
 export {
+  type ClientTool,
+  type ClientToolDefinition,
   type MaybePromise,
+  subAgent,
+  type SubAgentDefinition,
+  type SubAgentTool,
   tool,
   type Tool,
+  type ToolBase,
   type ToolContext,
   type ToolDefinition,
   toolOutput,

@@ -1,13 +1,13 @@
 import { BatchDecoder } from "./batch.js";
 import type { CoreBatch, CoreRun } from "./core.js";
 import { CrabletError, fromCore, invalidInput, messageOf } from "./error.js";
-import type { AgentEvent, ToolCall } from "./event.js";
+import { type AgentEvent, innermost, type ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { contentOf, type AssistantMessage, type Input, type Message, type StopReason, type Usage } from "./message.js";
 import { eventStream } from "./event-stream.js";
 import { type PartialOutput, PartialOutputReader, type RunOutput } from "./output.js";
-import type { MaybePromise, ToolSet } from "./tool.js";
+import { type MaybePromise, outputOf, type ToolSet } from "./tool.js";
 import { Transcript } from "./transcript.js";
 
 /** One model call and its tools. */
@@ -31,7 +31,7 @@ export interface RunResult<Output = unknown> {
   readonly steps: readonly Step[];
   /** Tokens of the run. */
   readonly usage: Usage;
-  /** Why it ended. `suspended`: calls wait for an approval. */
+  /** Why it ended. `suspended`: calls wait for an approval, or for the result of a client-side tool. */
   readonly stopReason: StopReason;
 }
 
@@ -40,6 +40,9 @@ export type Approve<T extends ToolSet = ToolSet> = (
   call: ToolCall<T>,
   context: { readonly signal: AbortSignal },
 ) => MaybePromise<boolean>;
+
+/** What became of a steered message. */
+export type SteerOutcome = "delivered" | "dropped";
 
 /** How a run ended; `isTold` once a reader needs not be told of the error any more. */
 type Outcome<Output> = { readonly result: RunResult<Output> } | { readonly error: unknown; isTold: boolean };
@@ -54,6 +57,8 @@ export interface RunSource {
   observe(events: readonly AgentEvent[]): void;
   /** The run is over, and its memory released. */
   over(error: unknown): void;
+  /** The agent's own observer of events. */
+  readonly onEvent: ((event: AgentEvent) => unknown) | undefined;
   /** Whether somebody else than a reader of the run waits for what happens. */
   isWatched(): boolean;
 }
@@ -85,6 +90,8 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   /** The first batch is asked for at once, so that the run starts without a reader. */
   #pending: Promise<AgentEvent[] | undefined> | undefined;
   #mode: "unread" | "read" | "drained" = "unread";
+  /** Steered messages whose outcome is not known yet. */
+  readonly #steered = new Map<string, (outcome: SteerOutcome) => void>();
   #approvals = 0;
   #isOver = false;
   #outcome: Outcome<Output> | undefined;
@@ -157,19 +164,39 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     return new Response(body, { ...init, headers });
   }
 
-  /** Adds a user message, delivered before the next step: see `steer-delivered` and `steer-dropped`. */
-  steer(input: Input): void {
-    this.#live().steer(toJson(contentOf(input), "the message"));
+  /**
+   * Adds a user message, delivered before the next step. The promise tells what became of it, as the run is read; it never
+   * rejects.
+   *
+   * @throws CrabletError `invalid-input` when the run is over or has not started; `limit` when 64 messages wait already.
+   */
+  steer(input: Input): Promise<SteerOutcome> {
+    const id = this.#inCore((core) => core.steer(toJson(contentOf(input), "the message")));
+    return new Promise((resolve) => this.#steered.set(id, resolve));
   }
 
-  /** Adds a user message that is worked on when the run would otherwise end. */
-  followUp(input: Input): void {
-    this.#live().followUp(toJson(contentOf(input), "the message"));
+  /**
+   * Adds a user message that is worked on when the run would otherwise end. Gives its id, with which the session can edit it
+   * while it waits.
+   *
+   * @throws CrabletError `invalid-input` when the run is over or has not started; `limit` when 64 messages wait already.
+   */
+  followUp(input: Input): string {
+    return this.#inCore((core) => core.followUp(toJson(contentOf(input), "the message")));
+  }
+
+  /**
+   * Gives the result of a call of a client-side tool, one without `execute`; `toolOutput` for files and failures.
+   *
+   * @throws CrabletError `invalid-input` when no such call waits.
+   */
+  toolResult(callId: string, output: unknown): void {
+    this.#inCore((core) => core.toolResult(callId, toJson(outputOf(output), "the result")));
   }
 
   /** Decides about a call that waits for an approval. The reason of a denial is told to the model. */
   approve(callId: string, allow = true, reason?: string): void {
-    this.#live().approve(callId, allow, reason);
+    this.#inCore((core) => core.approve(callId, allow, reason));
   }
 
   /** Stops the run: requests are closed and the signals of tools abort before this returns. */
@@ -287,6 +314,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
 
   #observe(events: readonly AgentEvent[]): void {
     for (const event of events) {
+      this.#show(event);
       this.#transcript.apply(event);
       switch (event.type) {
         case "step-end":
@@ -294,6 +322,16 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
           break;
         case "approval-request":
           this.#ask(event);
+          break;
+        case "sub-agent-event": {
+          const within = innermost(event);
+          if (within.type === "approval-request") this.#ask(within);
+          break;
+        }
+        case "steer-delivered":
+        case "steer-dropped":
+          this.#steered.get(event.messageId)?.(event.type === "steer-delivered" ? "delivered" : "dropped");
+          this.#steered.delete(event.messageId);
           break;
         case "run-end":
           this.#end(event);
@@ -304,6 +342,19 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     this.#source.observe(events);
     if (this.#outcome !== undefined) this.#finish();
     else if (this.#mode === "drained" && !this.#source.isWatched() && this.#isSuspended(events)) this.#suspend();
+  }
+
+  /** Shows an event to the agent's observer, which may not throw into the run. */
+  #show(event: AgentEvent): void {
+    const { onEvent } = this.#source;
+    if (onEvent === undefined) return;
+    const report = (thrown: unknown): void => console.error("crablet: onEvent failed", thrown);
+    try {
+      const seen = onEvent(event);
+      if (seen instanceof Promise) seen.catch(report);
+    } catch (thrown) {
+      report(thrown);
+    }
   }
 
   /** Whether nothing more happens until somebody else decides about an approval. */
@@ -378,6 +429,8 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
       error: new CrabletError({ kind: "internal", message: "the run ended without an end event" }),
       isTold: false,
     };
+    for (const resolve of this.#steered.values()) resolve("dropped");
+    this.#steered.clear();
     const outcome = this.#outcome;
     this.#source.over("error" in outcome ? outcome.error : undefined);
     if ("result" in outcome) this.#settle.resolve(outcome.result);
@@ -415,6 +468,14 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   /** @internal Used by a session whose state somebody watches. */
   drainIfUnread(): void {
     queueMicrotask(() => this.#drain());
+  }
+
+  #inCore<Value>(call: (core: CoreRun) => Value): Value {
+    try {
+      return call(this.#live());
+    } catch (thrown) {
+      throw fromCore(thrown);
+    }
   }
 
   #live(): CoreRun {

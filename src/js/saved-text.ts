@@ -1,5 +1,5 @@
 import { CrabletError } from "./error.js";
-import type { Message } from "./message.js";
+import type { Message, UserMessage } from "./message.js";
 
 /** An entry of a saved conversation, as `snapshot_format.md` of the crate describes it. */
 type Entry = { readonly type?: string } & Readonly<Record<string, unknown>>;
@@ -9,6 +9,20 @@ export interface SavedContents {
   readonly messages: readonly Message[];
   /** Whether a run is not finished. */
   readonly isOpen: boolean;
+  readonly queued: QueuedMessages;
+}
+
+/** A message that waits to be delivered. */
+export interface QueuedMessage {
+  /** The id that it has in the queue, and later in the conversation. */
+  readonly id: string;
+  readonly content: UserMessage["content"];
+}
+
+/** The messages that wait, in the order in which they are delivered. */
+export interface QueuedMessages {
+  readonly steers: readonly QueuedMessage[];
+  readonly followUps: readonly QueuedMessage[];
 }
 
 /**
@@ -21,17 +35,20 @@ export function contentsOf(text: string): SavedContents {
   const state = entries.at(-1);
   if (state === undefined) throw damaged();
   // Version 1 is one object with everything.
-  if (Array.isArray(state.messages)) return { messages: state.messages as Message[], isOpen: isOpen(state) };
+  if (Array.isArray(state.messages)) return { ...opened(state), messages: state.messages as Message[] };
   const byId = new Map<unknown, Entry>();
   for (const entry of entries) if (entry.type === "message") byId.set((entry.message as Message).id, entry);
   const messages: Message[] = [];
   for (let entry = byId.get(state.head); entry !== undefined; entry = byId.get(entry.parent)) {
     messages.push(entry.message as Message);
   }
-  return { messages: messages.reverse(), isOpen: isOpen(state) };
+  return { ...opened(state), messages: messages.reverse() };
 }
 
-const isOpen = ({ run }: Entry): boolean => run !== undefined && run !== null;
+function opened({ run, steers, followUps }: Entry): Omit<SavedContents, "messages"> {
+  const queued = { steers: steers ?? [], followUps: followUps ?? [] } as QueuedMessages;
+  return { isOpen: run !== undefined && run !== null, queued };
+}
 
 /** The entries up to the last state; what stands behind it was not saved to its end. */
 function committed(text: string): Entry[] {

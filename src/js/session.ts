@@ -1,15 +1,16 @@
-import type { AgentParts, RunOptions } from "./agent.js";
-import type { CoreAgent, CoreConversation } from "./core.js";
-import { CrabletError, type ErrorInfo, invalidInput, messageOf } from "./error.js";
-import type { AgentEvent, ToolCall } from "./event.js";
+import type { AgentParts } from "./agent.js";
+import type { CoreAgent, CoreConversation, CoreRun } from "./core.js";
+import { CrabletError, type ErrorInfo, fromCore, invalidInput, messageOf } from "./error.js";
+import { type AgentEvent, innermost, type ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { type AssistantMessage, contentOf, type Input, type Message } from "./message.js";
+import type { RunOptions } from "./options.js";
 import { type OutputOf, RunOutput } from "./output.js";
 import { Run } from "./run.js";
+import { contentsOf, type QueuedMessages } from "./saved-text.js";
 import type { Schema } from "./schema.js";
-import { contentsOf } from "./saved-text.js";
-import type { ToolSet } from "./tool.js";
+import { outputOf, type ToolSet } from "./tool.js";
 import { StreamingMessage, Transcript } from "./transcript.js";
 
 /** What a session is doing. */
@@ -18,6 +19,8 @@ export type SessionStatus =
   | "running"
   /** A run waits for `approve()`. */
   | "awaiting-approval"
+  /** A run waits for `toolResult()`. */
+  | "awaiting-result"
   /** A saved run is not finished: `resume()` goes on with it. */
   | "interrupted"
   /** The last run failed; a prompt is welcome. */
@@ -31,6 +34,8 @@ export interface SessionState {
   readonly streaming: AssistantMessage | undefined;
   /** The calls that wait for an approval. */
   readonly pending: readonly ToolCall[];
+  /** The calls of client-side tools that wait for `toolResult()`. */
+  readonly clientCalls: readonly ToolCall[];
   /** What made the last run fail. */
   readonly error: ErrorInfo | undefined;
 }
@@ -58,7 +63,11 @@ export class Session<T extends ToolSet = ToolSet> {
   #run: Run<T, unknown> | undefined;
   #status: SessionStatus = "idle";
   #pending: readonly ToolCall[] = [];
-  #decisions: { readonly callId: string; readonly allow: boolean; readonly reason: string | undefined }[] = [];
+  #clientCalls: readonly ToolCall[] = [];
+  /** The tools of the calls of the step, sub-agents' included. */
+  readonly #callNames = new Map<string, string>();
+  /** What was decided while no run was at work. */
+  #decisions: ((run: CoreRun) => void)[] = [];
   #error: ErrorInfo | undefined;
   #state: SessionState | undefined;
 
@@ -86,12 +95,11 @@ export class Session<T extends ToolSet = ToolSet> {
 
   /** Goes on with the run of a restored session, or with one that waits for approvals; `undefined` when there is none. */
   resume<const S extends Schema | undefined = undefined>(options: RunOptions<S> = {}): Run<T, OutputOf<S>> | undefined {
-    if (this.#run !== undefined || (this.#status !== "interrupted" && this.#status !== "awaiting-approval"))
-      return undefined;
+    if (this.#run !== undefined || !OPEN.has(this.#status)) return undefined;
     return this.#start(options, (conversation) => {
       const run = conversation.resume();
       if (run === undefined) throw invalidInput("there is no run to resume");
-      for (const { callId, allow, reason } of this.#decisions.splice(0)) run.approve(callId, allow, reason);
+      for (const decide of this.#decisions.splice(0)) decide(run);
       return run;
     });
   }
@@ -99,9 +107,47 @@ export class Session<T extends ToolSet = ToolSet> {
   /** Decides about a call that waits for an approval. When no run is at work, `resume()` goes on with the decision. */
   approve(callId: string, allow = true, reason?: string): void {
     if (this.#run !== undefined) this.#run.approve(callId, allow, reason);
-    else this.#decisions.push({ callId, allow, reason });
+    else this.#decisions.push((run) => run.approve(callId, allow, reason));
     this.#pending = this.#pending.filter((call) => call.callId !== callId);
     this.#changed();
+  }
+
+  /**
+   * Gives the result of a call of a client-side tool, one without `execute`; `toolOutput` for files and failures. When no run is
+   * at work, `resume()` goes on with it.
+   */
+  toolResult(callId: string, output: unknown): void {
+    const text = toJson(outputOf(output), "the result");
+    if (this.#run !== undefined) this.#run.toolResult(callId, output);
+    else this.#decisions.push((run) => run.toolResult(callId, text));
+    this.#clientCalls = this.#clientCalls.filter((call) => call.callId !== callId);
+    this.#changed();
+  }
+
+  /** The messages that wait: steered ones for the next step, follow-ups for the end of the run. */
+  queued(): QueuedMessages {
+    const live = liveOf(this.#held)?.conversation.queued();
+    if (live !== undefined) return JSON.parse(live) as QueuedMessages;
+    return this.#saved === undefined ? { steers: [], followUps: [] } : contentsOf(this.#saved).queued;
+  }
+
+  /**
+   * Puts another message in the place of one that waits.
+   *
+   * @throws CrabletError `invalid-input` when no such message waits: it may have been delivered.
+   */
+  editQueued(id: string, input: Input): void {
+    const content = toJson(contentOf(input), "the message");
+    this.#inConversation((conversation) => conversation.editQueued(id, content));
+  }
+
+  /**
+   * Takes a message out of its queue, so that it is not delivered.
+   *
+   * @throws CrabletError `invalid-input` when no such message waits: it may have been delivered.
+   */
+  unqueue(id: string): void {
+    this.#inConversation((conversation) => conversation.unqueue(id));
   }
 
   /** Stops the active run, if there is one. */
@@ -123,6 +169,7 @@ export class Session<T extends ToolSet = ToolSet> {
       messages: this.#transcript.messages,
       streaming: this.#streaming.message,
       pending: this.#pending,
+      clientCalls: this.#clientCalls,
       error: this.#error,
     };
     return this.#state;
@@ -157,6 +204,7 @@ export class Session<T extends ToolSet = ToolSet> {
           this.#checkpoint();
           return { core, life };
         },
+        onEvent: this.#parts.onEvent,
         observe: (events) => this.#observe(events),
         over: (error) => this.#over(error, before),
         isWatched: () => this.#listeners.size > 0,
@@ -191,27 +239,23 @@ export class Session<T extends ToolSet = ToolSet> {
 
   #observe(events: readonly AgentEvent[]): void {
     if (this.#isOnce) return;
-    if (events.some(({ type }) => CHECKPOINTS.has(type))) this.#checkpoint();
+    if (events.some((event) => CHECKPOINTS.has(innermost(event).type))) this.#checkpoint();
     for (const event of events) {
       this.#transcript.apply(event);
       this.#streaming.apply(event);
+      this.#observeCall(innermost(event));
       switch (event.type) {
-        case "approval-request": {
-          const { type: _type, runId: _run, step: _step, ...call } = event;
-          this.#pending = [...this.#pending.filter(({ callId }) => callId !== call.callId), call];
-          break;
-        }
-        case "approval-response":
-          this.#pending = this.#pending.filter(({ callId }) => callId !== event.callId);
-          if (this.#status === "awaiting-approval") this.#status = "running";
+        case "step-start":
+          this.#callNames.clear();
           break;
         case "run-suspended":
-          this.#status = "awaiting-approval";
+          this.#status = this.#pending.length > 0 ? "awaiting-approval" : "awaiting-result";
           break;
         case "run-end":
           this.#status = event.error === undefined || event.stopReason === "aborted" ? "idle" : "error";
           this.#error = this.#status === "error" ? event.error : undefined;
           this.#pending = [];
+          this.#clientCalls = [];
           break;
         default:
       }
@@ -219,12 +263,64 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#changed();
   }
 
+  /** Follows which calls wait for somebody outside, those of sub-agents too. */
+  #observeCall(event: AgentEvent): void {
+    const others = (calls: readonly ToolCall[], gone: string): readonly ToolCall[] =>
+      calls.filter(({ callId }) => callId !== gone);
+    const isSuspended = this.#status === "awaiting-approval" || this.#status === "awaiting-result";
+    switch (event.type) {
+      case "tool-call":
+        this.#callNames.set(event.callId, event.toolName);
+        break;
+      case "approval-request": {
+        const { type: _type, runId: _run, step: _step, ...call } = event;
+        this.#callNames.set(event.callId, event.toolName);
+        this.#pending = [...others(this.#pending, call.callId), call];
+        break;
+      }
+      case "approval-response":
+        this.#pending = others(this.#pending, event.callId);
+        if (isSuspended) this.#status = "running";
+        break;
+      case "tool-start":
+        if (event.clientSide === true) {
+          const { callId, input } = event;
+          const toolName = this.#callNames.get(callId) ?? this.#toolNameOf(callId);
+          this.#clientCalls = [...others(this.#clientCalls, callId), { callId, toolName, input }];
+        }
+        break;
+      case "tool-result":
+        this.#clientCalls = others(this.#clientCalls, event.callId);
+        if (isSuspended) this.#status = "running";
+        break;
+      default:
+    }
+  }
+
+  /** The tool of a call that was made before the session was restored. */
+  #toolNameOf(callId: string): string {
+    for (const { content } of this.#transcript.messages) {
+      for (const part of content) if (part.type === "tool-call" && part.callId === callId) return part.toolName;
+    }
+    return "";
+  }
+
+  #inConversation(call: (conversation: CoreConversation) => void): void {
+    const held = liveOf(this.#held);
+    if (held === undefined) throw invalidInput("no such message waits: no run of this session has been at work lately");
+    try {
+      call(held.conversation);
+    } catch (thrown) {
+      throw fromCore(thrown);
+    }
+  }
+
   #over(thrown: unknown, before: SessionStatus): void {
     this.#run = undefined;
     if (this.#status === "running") {
       // No event told of an end: the run did not begin.
       const failure = failureOf(thrown);
-      const isOpen = before === "interrupted" || before === "awaiting-approval";
+      const isOpen = OPEN.has(before);
       this.#status = isOpen ? before : failure === undefined ? "idle" : "error";
       this.#error = failure;
     }
@@ -244,6 +340,7 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#transcript = new Transcript(messages);
     this.#streaming = new StreamingMessage();
     this.#pending = [];
+    this.#clientCalls = [];
     this.#status = isOpen ? "interrupted" : "error";
   }
 
@@ -274,6 +371,13 @@ interface Held {
   readonly life: Life;
   readonly release: () => void;
 }
+
+/** A run is to be gone on with. */
+const OPEN: ReadonlySet<SessionStatus> = new Set<SessionStatus>([
+  "interrupted",
+  "awaiting-approval",
+  "awaiting-result",
+]);
 
 /** After these, going on from an older checkpoint would do something a second time. */
 const CHECKPOINTS: ReadonlySet<string> = new Set<AgentEvent["type"]>(["tool-start", "tool-result", "step-end"]);

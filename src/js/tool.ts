@@ -1,3 +1,4 @@
+import type { Agent } from "./agent.js";
 import { invalidInput } from "./error.js";
 import type { FilePart, TextPart } from "./message.js";
 import { compileSchema, type CompiledSchema, type Infer, type Schema } from "./schema.js";
@@ -28,6 +29,8 @@ export interface ToolDefinition<S extends Schema = Schema, Output = unknown> {
   readonly sequential?: boolean;
   /** Whether it may run twice for one call, so that a session restored after a crash runs it again. Default: false. */
   readonly repeatable?: boolean;
+  /** How many of its calls may be at work at once. Default: as many as the agent's `maxConcurrentTools` allows. */
+  readonly maxConcurrent?: number;
   /**
    * Runs the tool. What it returns is told to the model: text as it is, anything else as JSON; use `toolOutput` for files
    * and for data that only the user interface shall see. What it throws is told to the model as a failed result.
@@ -35,32 +38,101 @@ export interface ToolDefinition<S extends Schema = Schema, Output = unknown> {
   readonly execute: (input: Infer<S>, context: ToolContext) => MaybePromise<Output>;
 }
 
-/** A tool, as `tool()` makes it. */
-export interface Tool<Input = any, Output = any> {
+/** How a client-side tool is written: its run waits until `toolResult` of the run or session is called. */
+export interface ClientToolDefinition<S extends Schema = Schema> extends Omit<ToolDefinition<S>, "execute"> {
+  readonly execute?: undefined;
+}
+
+/** What all tools have. */
+export interface ToolBase<Input = any> {
   readonly description: string;
   readonly needsApproval?: boolean | ((input: Input) => MaybePromise<boolean>);
   readonly timeoutMs?: number;
   readonly sequential?: boolean;
   readonly repeatable?: boolean;
-  readonly execute: (input: Input, context: ToolContext) => MaybePromise<Output>;
+  readonly maxConcurrent?: number;
   /** @internal */
   readonly schema: CompiledSchema;
 }
 
+/** A tool, as `tool()` makes it. */
+export interface Tool<Input = any, Output = any> extends ToolBase<Input> {
+  readonly execute: (input: Input, context: ToolContext) => MaybePromise<Output>;
+}
+
+/** A tool that the caller's own client performs, as `tool()` makes it without `execute`. */
+export interface ClientTool<Input = any> extends ToolBase<Input> {
+  readonly execute?: undefined;
+}
+
+/** An agent as a tool, as `subAgent()` makes it. */
+export interface SubAgentTool<Input = any> extends ToolBase<Input> {
+  readonly execute?: undefined;
+  /** The agent that works on the calls. */
+  readonly agent: Agent<any>;
+}
+
 /** Tools by the name the model calls them by. */
-export type ToolSet = Readonly<Record<string, Tool>>;
+export type ToolSet = Readonly<Record<string, Tool | ClientTool | SubAgentTool>>;
 
 /**
  * Makes a tool, and infers the type of its input from the schema.
  *
  * @throws CrabletError `invalid-input` when the schema cannot be told to a model.
  */
-export function tool<const S extends Schema, Output>(definition: ToolDefinition<S, Output>): Tool<Infer<S>, Output> {
+export function tool<const S extends Schema, Output>(definition: ToolDefinition<S, Output>): Tool<Infer<S>, Output>;
+/** A tool without `execute` is client-side: its run waits until `toolResult` of the run or session is called. */
+export function tool<const S extends Schema>(definition: ClientToolDefinition<S>): ClientTool<Infer<S>>;
+export function tool(definition: ToolDefinition | ClientToolDefinition): Tool | ClientTool {
   const { input, ...rest } = definition;
-  if (typeof rest.execute !== "function") throw invalidInput("a tool needs an execute function");
+  if (rest.execute !== undefined && typeof rest.execute !== "function")
+    throw invalidInput("the execute of a tool is a function; without it the tool is client-side");
   const { jsonSchema, standard } = compileSchema(input, `the tool "${rest.description}"`);
+  return { ...rest, schema: { jsonSchema, standard } } as Tool | ClientTool;
+}
+
+/** How an agent is written as a tool. */
+export interface SubAgentDefinition<S extends Schema = Schema> {
+  /** What the agent does, for the model. */
+  readonly description: string;
+  /** The agent that works on the calls. */
+  readonly agent: Agent<any>;
+  /**
+   * What it takes. Default: `{ prompt: string }`, which is what the agent is asked; with another schema it is given the input as
+   * JSON text, unless that has a `prompt` that is text.
+   */
+  readonly input?: S;
+  /** Whether a person is asked first. */
+  readonly needsApproval?: boolean | ((input: Infer<S>) => MaybePromise<boolean>);
+  /** The most milliseconds it may take. Default: no limit. */
+  readonly timeoutMs?: number;
+  /** Whether it runs alone, in call order. Default: beside the other calls of its step. */
+  readonly sequential?: boolean;
+  /** How many of its calls may be at work at once. */
+  readonly maxConcurrent?: number;
+}
+
+/**
+ * Makes an agent a tool of another one. Each call is worked on in a conversation of its own, which is saved, restored and
+ * aborted with the run that made the call. What happens in it is told as `sub-agent-event`, its tokens count in the budgets of
+ * that run, and its approvals suspend it; they are decided by the `approve` of the agent that runs.
+ */
+export function subAgent<const S extends Schema = { readonly type: "object" }>(
+  definition: SubAgentDefinition<S>,
+): SubAgentTool<Infer<S>> {
+  const { input, ...rest } = definition;
+  if (typeof rest.agent?.parts !== "function") throw invalidInput("a sub-agent needs an agent: new Agent({ … })");
+  const { jsonSchema, standard } = compileSchema(input ?? PROMPT, `the sub-agent "${rest.description}"`);
   return { ...rest, schema: { jsonSchema, standard } };
 }
+
+const PROMPT = {
+  type: "object",
+  properties: {
+    prompt: { type: "string", description: "The whole task: nothing else of this conversation is known." },
+  },
+  required: ["prompt"],
+} as const;
 
 /** What a tool gives, in full. */
 export interface ToolOutput {

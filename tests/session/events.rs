@@ -68,7 +68,8 @@ fn every_kind() -> Vec<EventKind> {
             input_hash: crablet::agent::InputHash::of(&raw("{}")),
         },
         EventKind::ApprovalResponse { call_id: call(), allowed: true },
-        EventKind::ToolStart { call_id: call(), input: raw("{}") },
+        EventKind::ToolStart { call_id: call(), input: raw("{}"), client_side: false },
+        EventKind::ToolStart { call_id: call(), input: raw("{}"), client_side: true },
         EventKind::ToolProgress { call_id: call(), data: raw(r#"{"done":0.5}"#) },
         EventKind::ToolResult(Arc::new(result())),
         EventKind::ToolResult(Arc::new(ToolResult {

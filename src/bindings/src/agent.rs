@@ -4,20 +4,20 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crablet::agent::Hooks;
+use crablet::agent::{Hooks, ToolDefinition};
 use crablet::host::mcp::live_tools;
 use crablet::host::{Runner, Tool};
-use crablet::model::Access;
 use crablet::web::WebHost;
 use js_sys::Function;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::config::AgentConfig;
-use crate::functions::{Functions, JsHooks, JsModel, JsTool};
+use crate::functions::{Functions, JsModel, JsTool};
+use crate::hooks::JsHooks;
 use crate::journal::JsJournal;
 use crate::mcp::{CancelHandle, McpHandle, settle};
-use crate::models::JsCredentials;
+use crate::models::{JsCredentials, Models};
 use crate::run::ConversationHandle;
 use crate::thrown::thrown;
 
@@ -36,15 +36,12 @@ impl AgentHandle {
         let hooks = agent.hooks;
         let has_hooks = hooks != Hooks::default() || agent.output.as_ref().is_some_and(|output| output.has_validator);
         let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
-        let mut runner = Runner::new(host, agent);
-        for (number, keyed) in models.iter().enumerate() {
-            if let Access::Function(name) = &keyed.model.access {
-                runner = runner.function_model(name.to_string(), JsModel { number, functions: functions.clone() });
-            }
-        }
-        runner = runner.credentials(JsCredentials { functions: functions.clone(), models });
+        let models = Models::new(models);
+        let mut runner = Runner::new(host, agent)
+            .any_function_model(JsModel(functions.clone()))
+            .credentials(JsCredentials { functions: functions.clone(), models: models.clone() });
         if has_hooks {
-            runner = runner.hooks(hooks, JsHooks(functions.clone()));
+            runner = runner.hooks(hooks, JsHooks::new(functions.clone(), models));
         }
         let runner = runner.tools(tools.into_iter().map(|definition| {
             let tool = JsTool { name: definition.name.clone(), functions: functions.clone() };
@@ -63,6 +60,21 @@ impl AgentHandle {
             *runner.borrow_mut() = with_tools;
             Ok(String::new())
         });
+    }
+
+    /// Adds another agent as a tool. A tool of the definition with this name says how it is called; it is replaced.
+    #[wasm_bindgen(js_name = addAgent)]
+    pub fn add_agent(&self, name: &str, agent: &AgentHandle) {
+        let agent = agent.0.borrow().clone();
+        let mut runner = self.0.borrow().clone();
+        let written = runner.agent().tool(name).cloned();
+        runner = runner.sub_agent(name, "", agent);
+        let tools = &mut runner.agent_mut().tools;
+        if let (Some(written), Some(added)) = (written, tools.iter_mut().find(|tool| tool.name == name)) {
+            let agent = added.agent.clone();
+            *added = Arc::new(ToolDefinition { agent, ..Arc::unwrap_or_clone(written) });
+        }
+        *self.0.borrow_mut() = runner;
     }
 
     /// A new conversation, or the one of a saved text. `journal(lines)` is called with what is to be added to that text and

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crablet::agent::{Agent, Compaction, Hooks, OutputDefinition, Policy, ToolDefinition};
+use crablet::agent::{Agent, Compaction, Discovery, Hooks, OutputDefinition, Policy, Terminate, ToolDefinition};
 use crablet::json::{Object, RawJson};
 use crablet::model::{
     Access, CacheRetention, Dollars, Effort, FileKinds, Model, OutputSchema, Prices, Reasoning, RequestOptions,
@@ -23,8 +23,7 @@ pub(crate) struct AgentConfig {
 impl AgentConfig {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let object = Object::parse(text).map_err(|error| invalid(format!("the agent is not JSON: {error}")))?;
-        let models = object.objects("models").into_iter().enumerate().map(|(number, model)| read_model(number, &model));
-        let models = models.collect::<Result<Vec<_>, _>>()?;
+        let models = object.objects("models").iter().map(read_model).collect::<Result<Vec<_>, _>>()?;
         let mut others = models.iter().map(|keyed| keyed.model.clone());
         let mut agent = Agent::new(others.next().ok_or_else(|| invalid("the agent has no model"))?);
         agent.fallbacks = others.collect();
@@ -35,6 +34,7 @@ impl AgentConfig {
             Arc::new(object.object("options").map(|options| read_options(&options)).transpose()?.unwrap_or_default());
         agent.policy = object.object("policy").map(|policy| read_policy(&policy)).unwrap_or_default();
         agent.hooks = object.object("hooks").map(|hooks| read_hooks(&hooks)).unwrap_or_default();
+        agent.discovery = object.object("discovery").map(|discovery| read_discovery(&discovery));
         Ok(Self { agent, models })
     }
 }
@@ -47,7 +47,9 @@ fn read_output(object: &Object<'_>) -> Result<OutputDefinition, Error> {
     Ok(OutputDefinition { has_validator, ..OutputDefinition::new(schema) })
 }
 
-fn read_model(number: usize, object: &Object<'_>) -> Result<KeyedModel, Error> {
+/// Reads a model, which JavaScript knows by its number.
+pub(crate) fn read_model(object: &Object<'_>) -> Result<KeyedModel, Error> {
+    let number = object.read("number").unwrap_or_default();
     let text = |name: &str| object.string(name).unwrap_or_default();
     let wire = text("wire");
     let access = if wire == "function" {
@@ -67,6 +69,7 @@ fn read_model(number: usize, object: &Object<'_>) -> Result<KeyedModel, Error> {
         FileKinds { images: has("image"), audio: has("audio"), documents: has("file") }
     });
     Ok(KeyedModel {
+        number,
         model: Model { provider: text("provider").into(), id: text("id").into(), access, files, prices },
         key: object.string("key"),
         asks_for_credentials: object.boolean("asksForCredentials").unwrap_or(false),
@@ -92,6 +95,8 @@ fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
     tool.needs_approval = flag("needsApproval");
     tool.sequential = flag("sequential");
     tool.repeatable = flag("repeatable");
+    tool.client_side = flag("clientSide");
+    tool.max_concurrent = object.integer("maxConcurrent").and_then(|most| u32::try_from(most).ok());
     tool.timeout = object.integer("timeoutMs");
     Ok(Arc::new(tool))
 }
@@ -99,15 +104,7 @@ fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
 /// Reads `modelOptions`.
 fn read_options(object: &Object<'_>) -> Result<RequestOptions, Error> {
     let mut options = RequestOptions::default();
-    options.tool_choice = match object.string("toolChoice").as_deref() {
-        Some("auto") => Some(ToolChoice::Auto),
-        Some("none") => Some(ToolChoice::None),
-        Some("required") => Some(ToolChoice::Required),
-        _ => match object.object("toolChoice") {
-            Some(choice) => text(&choice, "tool")?.map(ToolChoice::Tool),
-            None => absent(object, "toolChoice", "\"auto\", \"none\", \"required\" or { tool }")?,
-        },
-    };
+    options.tool_choice = read_tool_choice(object)?;
     options.parallel_tool_calls = member(object, "parallelToolCalls", "true or false", Object::boolean)?;
     options.max_tokens = count(object, "maxTokens")?;
     options.temperature = member(object, "temperature", "a number", Object::read)?;
@@ -177,6 +174,19 @@ fn absent<T>(object: &Object<'_>, name: &str, wanted: &str) -> Result<Option<T>,
     }
 }
 
+/// Reads `toolChoice`.
+pub(crate) fn read_tool_choice(object: &Object<'_>) -> Result<Option<ToolChoice>, Error> {
+    Ok(match object.string("toolChoice").as_deref() {
+        Some("auto") => Some(ToolChoice::Auto),
+        Some("none") => Some(ToolChoice::None),
+        Some("required") => Some(ToolChoice::Required),
+        _ => match object.object("toolChoice") {
+            Some(choice) => text(&choice, "tool")?.map(ToolChoice::Tool),
+            None => absent(object, "toolChoice", "\"auto\", \"none\", \"required\" or { tool }")?,
+        },
+    })
+}
+
 fn read_policy(object: &Object<'_>) -> Policy {
     let default = Policy::default();
     let count = |name, default| object.integer(name).and_then(|count| u32::try_from(count).ok()).unwrap_or(default);
@@ -192,8 +202,29 @@ fn read_policy(object: &Object<'_>) -> Policy {
         retry_base: object.integer("retryBaseMs").unwrap_or(default.retry_base),
         timeout: object.integer("timeoutMs"),
         approval_timeout: object.integer("approvalTimeoutMs"),
+        max_identical_steps: count("maxIdenticalSteps", default.max_identical_steps),
+        max_concurrent_tools: count("maxConcurrentTools", default.max_concurrent_tools),
+        retry_cap: object.integer("retryCapMs").unwrap_or(default.retry_cap),
+        terminate: match object.string("terminate").as_deref() {
+            Some("any") => Terminate::Any,
+            _ => default.terminate,
+        },
+        max_result_characters: match object.boolean("maxResultCharacters") {
+            Some(false) => None,
+            _ => object.read("maxResultCharacters").or(default.max_result_characters),
+        },
+        hook_timeout: object.integer("hookTimeoutMs"),
+        first_byte_timeout: object.integer("firstByteTimeoutMs").unwrap_or(default.first_byte_timeout),
+        idle_timeout: object.integer("idleTimeoutMs").unwrap_or(default.idle_timeout),
         ..default
     }
+}
+
+fn read_discovery(object: &Object<'_>) -> Discovery {
+    let mut discovery = Discovery::default();
+    discovery.tool_name = object.string("toolName").unwrap_or(discovery.tool_name);
+    discovery.page_size = object.read("pageSize").unwrap_or(discovery.page_size);
+    discovery
 }
 
 fn read_compaction(object: &Object<'_>) -> Compaction {
@@ -205,7 +236,14 @@ fn read_compaction(object: &Object<'_>) -> Compaction {
 
 fn read_hooks(object: &Object<'_>) -> Hooks {
     let flag = |name| object.boolean(name).unwrap_or(false);
-    Hooks { before_tool_call: flag("beforeToolCall"), after_tool_call: flag("afterToolCall"), ..Hooks::default() }
+    Hooks {
+        prepare_context: flag("prepareContext"),
+        format_request: flag("formatRequest"),
+        before_tool_call: flag("beforeToolCall"),
+        after_tool_call: flag("afterToolCall"),
+        prepare_step: flag("prepareStep"),
+        stop_when: flag("stopWhen"),
+    }
 }
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {

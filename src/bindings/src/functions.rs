@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crablet::agent::{HookQuestion, HookReply, ToolOutput};
-use crablet::host::{BoxFuture, CancelGuard, CancelToken, FunctionModel, HookContext, Hooks, Tool, ToolContext};
+use crablet::agent::ToolOutput;
+use crablet::host::{BoxFuture, CancelGuard, CancelToken, FunctionModel, Tool, ToolContext};
 use crablet::json::{Object, RawJson};
-use crablet::model::{AwsKeys, Credentials, ModelEvent, ModelRequest};
+use crablet::model::{Access, AwsKeys, Credentials, ModelEvent, ModelRequest};
 use crablet::web::error_from_rejection;
 use crablet::{Error, ErrorKind};
 use futures_util::stream::{self, LocalBoxStream, StreamExt};
@@ -19,6 +19,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
 use crate::function_events::read_event;
+use crate::models::number_of_function;
 use crate::tool_output::read_tool_output;
 
 #[wasm_bindgen]
@@ -46,7 +47,7 @@ extern "C" {
     fn validate(this: &Functions, name: &str, input: &str) -> Result<Promise, JsValue>;
 
     #[wasm_bindgen(method, structural, catch)]
-    fn ask(this: &Functions, question: &str) -> Result<Promise, JsValue>;
+    pub(crate) fn ask(this: &Functions, question: &str, call_model: &Function) -> Result<Promise, JsValue>;
 
     #[wasm_bindgen(method, structural, catch)]
     fn model(this: &Functions, model: usize, request: &str) -> Result<Answer, JsValue>;
@@ -112,21 +113,6 @@ impl Tool for JsTool {
     }
 }
 
-/// The hooks of the caller.
-#[derive(Debug)]
-pub(crate) struct JsHooks(pub(crate) Functions);
-
-impl Hooks for JsHooks {
-    fn answer(&self, question: HookQuestion, _context: HookContext) -> BoxFuture<'static, Result<HookReply, String>> {
-        let asked = written(&question).map(|question| self.0.ask(&question));
-        Box::pin(async move {
-            let reply = text(resolved(asked?).await).map_err(|thrown| message(&thrown))?;
-            let object = Object::parse(&reply).map_err(|error| error.to_string())?;
-            read_reply(&object)
-        })
-    }
-}
-
 impl Functions {
     /// What the caller's function supplies for the model of this number.
     pub(crate) fn supplied_credentials(&self, model: usize) -> BoxFuture<'static, Result<Credentials, Error>> {
@@ -146,12 +132,9 @@ impl Functions {
     }
 }
 
-/// A model of the caller.
+/// The models of the caller, each by its number.
 #[derive(Debug)]
-pub(crate) struct JsModel {
-    pub(crate) number: usize,
-    pub(crate) functions: Functions,
-}
+pub(crate) struct JsModel(pub(crate) Functions);
 
 impl FunctionModel for JsModel {
     fn call(
@@ -159,7 +142,11 @@ impl FunctionModel for JsModel {
         request: Arc<ModelRequest>,
         cancel: CancelToken,
     ) -> LocalBoxStream<'static, Result<ModelEvent, Error>> {
-        let answer = match self.functions.model(self.number, &request_json(&request)) {
+        let number = match &request.model.access {
+            Access::Function(name) => number_of_function(name),
+            _ => 0,
+        };
+        let answer = match self.0.model(number, &request_json(&request)) {
             Ok(answer) => answer,
             Err(thrown) => {
                 let error = Error::new(ErrorKind::InvalidInput, message(&thrown));
@@ -227,61 +214,6 @@ fn read_credentials(object: &Object<'_>) -> Option<Credentials> {
     }))
 }
 
-fn read_reply(object: &Object<'_>) -> Result<HookReply, String> {
-    match object.string("action").as_deref() {
-        Some("change-input") => {
-            let input = object.get("input").ok_or("the hook changes the input but gives none")?;
-            Ok(HookReply::ChangeInput(input.into()))
-        }
-        Some("deny") => Ok(HookReply::Deny(object.string("reason").unwrap_or_else(|| "denied".to_owned()))),
-        Some("ask") => Ok(HookReply::Ask),
-        Some("change-result") => {
-            let output = object.object("output").ok_or("the hook changes the result but gives none")?;
-            read_tool_output(&output).map(HookReply::ChangeResult)
-        }
-        _ => Ok(HookReply::Continue),
-    }
-}
-
-fn written(question: &HookQuestion) -> Result<String, String> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Question<'question, Result: Serialize> {
-        r#type: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        call_id: Option<&'question str>,
-        tool_name: &'question str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        server: Option<&'question str>,
-        input: &'question RawJson,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        result: Option<Result>,
-    }
-    let text = match question {
-        HookQuestion::BeforeToolCall { call_id, tool, input } => serde_json::to_string(&Question::<()> {
-            r#type: "before-tool-call",
-            call_id: Some(call_id.as_str()),
-            tool_name: &tool.name,
-            server: tool.server.as_deref(),
-            input,
-            result: None,
-        }),
-        HookQuestion::AfterToolCall { tool, input, result } => serde_json::to_string(&Question {
-            r#type: "after-tool-call",
-            call_id: None,
-            tool_name: &tool.name,
-            server: tool.server.as_deref(),
-            input,
-            result: Some(result),
-        }),
-        HookQuestion::ValidateOutput { output } => {
-            return Ok(format!("{{\"type\":\"validate-output\",\"output\":{}}}", output.as_str()));
-        }
-        _ => return Err("this version of the package does not know the hook that was asked".to_owned()),
-    };
-    text.map_err(|error| error.to_string())
-}
-
 fn request_json(request: &ModelRequest) -> String {
     #[derive(Serialize)]
     struct Asked<'request, Message: Serialize> {
@@ -340,7 +272,7 @@ pub(crate) async fn resolved(asked: Result<Promise, JsValue>) -> Result<JsValue,
 }
 
 /// The text of a value; empty for `undefined`.
-fn text(answer: Result<JsValue, JsValue>) -> Result<String, JsValue> {
+pub(crate) fn text(answer: Result<JsValue, JsValue>) -> Result<String, JsValue> {
     answer.map(|value| value.as_string().unwrap_or_default())
 }
 

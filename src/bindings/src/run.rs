@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crablet::agent::{Approval, InputHash};
+use crablet::agent::{Approval, InputHash, QueuedMessage};
 use crablet::host::{Conversation, Prompt, Run, RunControl};
-use crablet::model::{CallId, Content};
+use crablet::json::Object;
+use crablet::model::{CallId, Content, MessageId};
 use crablet::web::WebHost;
 use crablet::{Error, ErrorKind};
 use js_sys::{Function, Uint32Array};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -17,6 +19,7 @@ use wasm_bindgen_futures::spawn_local;
 use crate::batch::Batch;
 use crate::config::invalid;
 use crate::thrown::thrown;
+use crate::tool_output::read_tool_output;
 
 /// A conversation.
 #[wasm_bindgen]
@@ -34,6 +37,29 @@ impl ConversationHandle {
     /// Goes on with the run that was active when the conversation was saved.
     pub fn resume(&self) -> Option<RunHandle> {
         self.0.resume().map(RunHandle::new)
+    }
+
+    /// The messages that wait, as the JSON text of `{steers, followUps}`, each a list of `{id, content}`.
+    pub fn queued(&self) -> String {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Queued {
+            steers: Vec<QueuedMessage>,
+            follow_ups: Vec<QueuedMessage>,
+        }
+        let queued = Queued { steers: self.0.steers(), follow_ups: self.0.follow_ups() };
+        serde_json::to_string(&queued).unwrap_or_default()
+    }
+
+    /// Puts other content in the place of a message that waits.
+    #[wasm_bindgen(js_name = editQueued)]
+    pub fn edit_queued(&self, id: &str, content: &str) -> Result<(), JsValue> {
+        read_prompt(content).and_then(|prompt| self.0.edit_queued(&MessageId::new(id), prompt)).map_err(thrown)
+    }
+
+    /// Takes a message out of its queue.
+    pub fn unqueue(&self, id: &str) -> Result<(), JsValue> {
+        self.0.unqueue(&MessageId::new(id)).map_err(thrown)
     }
 
     /// The conversation as JSON Lines.
@@ -128,6 +154,15 @@ impl RunHandle {
             },
         }
         .map_err(thrown)
+    }
+
+    /// Gives the result of a call of a client-side tool.
+    #[wasm_bindgen(js_name = toolResult)]
+    pub fn tool_result(&self, call_id: &str, output: &str) -> Result<(), JsValue> {
+        let invalid = |message: String| thrown(Error::new(ErrorKind::InvalidInput, message));
+        let object = Object::parse(output).map_err(|error| invalid(error.to_string()))?;
+        let output = read_tool_output(&object).map_err(invalid)?;
+        self.control.tool_result(CallId::new(call_id), output).map_err(thrown)
     }
 
     /// Lets go of the run without aborting it.

@@ -1,0 +1,109 @@
+import { invalidInput } from "./error.js";
+import type { Model, ModelFunction } from "./model.js";
+import type { AgentOptions } from "./options.js";
+import { withSkills } from "./skill.js";
+import type { ToolSet } from "./tool.js";
+
+/** @internal The definition of an agent, as `src/bindings/src/config.rs` reads it. */
+export function configOf(given: AgentOptions<ToolSet>, models: Models): Record<string, unknown> {
+  const { retry, discovery, ...options } = withSkills(given);
+  const tools = Object.entries(options.tools ?? {});
+  return {
+    models: models.configs,
+    instructions: options.instructions,
+    tools: tools.map(([name, tool]) => toolConfig(name, tool)),
+    discovery: discovery === true ? {} : discovery || undefined,
+    options: options.modelOptions ?? {},
+    policy: {
+      maxSteps: options.maxSteps,
+      maxTokens: options.maxTokens,
+      maxCost: options.maxCost,
+      compaction: options.compaction,
+      timeoutMs: options.timeoutMs,
+      firstByteTimeoutMs: options.firstByteTimeoutMs,
+      idleTimeoutMs: options.idleTimeoutMs,
+      hookTimeoutMs: options.hookTimeoutMs,
+      approvalTimeoutMs: options.approvalTimeoutMs,
+      maxConcurrentTools: options.maxConcurrentTools,
+      maxIdenticalSteps: options.maxIdenticalSteps,
+      maxResultCharacters: options.maxResultCharacters,
+      terminate: options.terminate,
+      ...(retry === false
+        ? { maxAttempts: 1 }
+        : { maxAttempts: retry?.maxAttempts, retryBaseMs: retry?.baseDelayMs, retryCapMs: retry?.maxDelayMs }),
+    },
+    hooks: {
+      prepareStep: options.prepareStep !== undefined,
+      prepareContext: options.prepareContext !== undefined,
+      formatRequest: options.formatRequest !== undefined,
+      beforeToolCall:
+        options.beforeToolCall !== undefined || tools.some(([, tool]) => typeof tool.needsApproval === "function"),
+      afterToolCall: options.afterToolCall !== undefined,
+      stopWhen: options.stopWhen !== undefined,
+    },
+  };
+}
+
+/** @internal The models of an agent by their numbers: its own, those that answer when it fails, and those that hooks choose. */
+export class Models {
+  readonly #known: (Model | ModelFunction)[];
+  /** The one `fetch` of the models. */
+  readonly fetch: typeof fetch | undefined;
+
+  constructor({ model, fallbackModels = [] }: AgentOptions<ToolSet>) {
+    this.#known = [model, ...fallbackModels];
+    const called = this.#known.filter((known) => typeof known !== "function");
+    const [first, ...others] = new Set(called.map((known) => known.settings.options.fetch));
+    if (others.length > 0) throw invalidInput("the models of an agent must have the same fetch");
+    this.fetch = first;
+  }
+
+  /** The models that the agent has from the beginning. */
+  get configs(): readonly Record<string, unknown>[] {
+    return this.#known.map((model) => this.config(model));
+  }
+
+  /** A model as `src/bindings/src/config.rs` reads it. From then on the module may ask for its keys, or call it. */
+  config(model: Model | ModelFunction): Record<string, unknown> {
+    const known = this.#known.indexOf(model);
+    const number = known < 0 ? this.#known.push(model) - 1 : known;
+    if (typeof model === "function")
+      return { number, wire: "function", provider: "function", id: model.name || "function" };
+    if (model?.settings === undefined)
+      throw invalidInput('this is no model: use one such as anthropic("claude-…", { apiKey })');
+    const { wire, options, credentials } = model.settings;
+    return {
+      number,
+      wire,
+      provider: model.provider,
+      id: model.id,
+      baseUrl: options.baseUrl === undefined ? undefined : String(options.baseUrl).replace(/\/+$/, ""),
+      headers: [...new Headers(options.headers)],
+      accepts: options.accepts,
+      key: typeof credentials === "string" ? credentials : undefined,
+      prices: options.prices,
+      asksForCredentials: typeof credentials === "function",
+    };
+  }
+
+  /** The model of this number. */
+  at(number: number): Model | ModelFunction | undefined {
+    return this.#known[number];
+  }
+}
+
+function toolConfig(name: string, tool: ToolSet[string]): Record<string, unknown> {
+  if (tool.schema === undefined) throw invalidInput(`the tool "${name}" was not made by tool() or subAgent()`);
+  return {
+    name,
+    description: tool.description,
+    inputSchema: tool.schema.jsonSchema,
+    hasValidator: tool.schema.standard !== undefined,
+    needsApproval: tool.needsApproval === true,
+    sequential: tool.sequential,
+    repeatable: tool.repeatable,
+    clientSide: tool.execute === undefined && !("agent" in tool),
+    maxConcurrent: tool.maxConcurrent,
+    timeoutMs: tool.timeoutMs,
+  };
+}
