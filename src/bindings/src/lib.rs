@@ -18,6 +18,7 @@ mod agent;
 mod config;
 #[cfg(target_arch = "wasm32")]
 mod functions;
+#[cfg(target_arch = "wasm32")]
 mod hooks;
 #[cfg(target_arch = "wasm32")]
 mod journal;
