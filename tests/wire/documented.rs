@@ -4,7 +4,7 @@
 
 use crablet::model::{Model, anthropic, azure, bedrock, gemini, openai_chat, openai_responses, vertex};
 
-use super::bytes;
+use super::frames;
 
 /// A stream of a provider.
 pub(crate) struct Documented {
@@ -35,12 +35,12 @@ pub(crate) fn all() -> Vec<Documented> {
         Documented {
             name: "bedrock",
             model: bedrock::model("us-east-1", "m"),
-            bytes: frames(include_str!("documented/bedrock.events")),
+            bytes: framed(include_str!("documented/bedrock.events")),
         },
     ]
 }
 
-fn frames(events: &str) -> Vec<u8> {
+fn framed(events: &str) -> Vec<u8> {
     let events = events.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name != "#");
-    events.flat_map(|(name, payload)| bytes::frame(name, payload)).collect()
+    events.flat_map(|(name, payload)| frames::frame(name, payload)).collect()
 }

@@ -2,12 +2,14 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod blocks;
 pub(crate) mod bytes;
 pub(crate) mod compare;
 pub(crate) mod documented;
 pub(crate) mod drops;
 pub(crate) mod features;
 pub(crate) mod files;
+pub(crate) mod frames;
 pub(crate) mod history;
 pub(crate) mod intent;
 pub(crate) mod replay;

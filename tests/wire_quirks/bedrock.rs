@@ -1,7 +1,7 @@
 use crablet::model::bedrock;
 use serde_json::{Value, json};
 
-use crate::wire::bytes::{frame, frame_with};
+use crate::wire::frames::{frame, frame_with};
 use crate::{check, head, sources};
 
 fn body(events: &[(&str, &str)]) -> Vec<u8> {
