@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use crablet::model::{Model, ModelEvent, Part, ResponseHead};
 use crablet::sse::SseParser;
 use serde_json::Value;
-use wire::files::json_files;
+use wire::files::{json_files, read_json};
 use wire::{bytes, compare, drops, intent, replay, scanned};
 
 /// The wires that are spoken.
@@ -75,8 +75,7 @@ fn main() -> ExitCode {
 }
 
 fn run_file(path: &Path, folder: &str) -> Result<(), Vec<String>> {
-    let text = fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {error}")])?;
-    let file: Value = serde_json::from_str(&text).map_err(|error| vec![format!("is not JSON: {error}")])?;
+    let file = read_json(path).map_err(|error| vec![error])?;
     let response = &file["response"];
     let whole = match (response["body"].as_str(), response["body_b64"].as_str()) {
         (Some(body), _) => body.as_bytes().to_vec(),

@@ -11,6 +11,21 @@ export function bytesOf(chunk) {
   throw new Error("a chunk is neither a string nor base64");
 }
 
+/**
+ * The chunks of an input: `chunks`, or `chunks_gen`, a recipe for many or large ones. A recipe is a list of chunks, of
+ * `{"repeat": chunk, "times": n}` and of `{"line_bytes": n}`, a line of that many bytes.
+ */
+export function chunksOf({ chunks, chunks_gen: recipe }) {
+  if (Array.isArray(chunks)) return chunks.map(bytesOf);
+  if (!Array.isArray(recipe)) throw new Error("it has no list of chunks");
+  return recipe.flatMap((step) => {
+    if (typeof step === "string") return [bytesOf(step)];
+    if (step?.repeat !== undefined) return Array.from({ length: step.times }, () => bytesOf(step.repeat));
+    if (step?.line_bytes !== undefined) return [Buffer.from(`${"x".repeat(step.line_bytes - 1)}\n`)];
+    return [bytesOf(step)];
+  });
+}
+
 /** Other cuttings of the same bytes: whole, single bytes, and in two at every byte or at random places. */
 export function cuttings(bytes) {
   const pieces = [[bytes], Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))];

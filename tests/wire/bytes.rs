@@ -14,6 +14,26 @@ pub(crate) fn chunk(value: &Value) -> Result<Vec<u8>, String> {
     }
 }
 
+/// The chunks of an input: `chunks`, or `chunks_gen`, a recipe for many or large ones. A recipe is a list of chunks, of
+/// `{"repeat": chunk, "times": n}` and of `{"line_bytes": n}`, a line of that many bytes.
+pub(crate) fn chunks(input: &Value) -> Result<Vec<Vec<u8>>, String> {
+    if let Some(chunks) = input["chunks"].as_array() {
+        return chunks.iter().map(chunk).collect();
+    }
+    let recipe = input["chunks_gen"].as_array().ok_or("it has no list of chunks")?;
+    let mut made = Vec::new();
+    for step in recipe {
+        let number =
+            |name: &str| step.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+        match (step.get("repeat"), number("times"), number("line_bytes")) {
+            (Some(repeated), Some(times), _) => made.extend(std::iter::repeat_n(chunk(repeated)?, times)),
+            (_, _, Some(length)) => made.push(["x".repeat(length.saturating_sub(1)).as_bytes(), b"\n"].concat()),
+            _ => made.push(chunk(step)?),
+        }
+    }
+    Ok(made)
+}
+
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bytes = Vec::new();
