@@ -3,7 +3,7 @@
 # JSON, and its source names no clock, socket, thread, randomness, lock or future.
 source "$(dirname "$0")/env.sh"
 
-features=anthropic,openai-chat,openai-responses,azure,gemini,vertex,mcp
+features=anthropic,openai-chat,openai-responses,azure,gemini,vertex,mcp-server
 allowed="crablet serde serde_core serde_derive serde_json thiserror thiserror-impl itoa memchr zmij
   proc-macro2 quote syn unicode-ident"
 # The proof of the shim's handshake, Bedrock's signatures and OAuth are pure too, and need a hash.

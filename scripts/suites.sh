@@ -10,7 +10,7 @@ source "$(dirname "$0")/env.sh"
 # `size` only prints for now: the module is over its budget (docs/performance.md), and --check would fail.
 suites() {
   cat <<'SUITES'
-test    | rust       | rust node                                                    | cargo test --workspace --features crablet/tools
+test    | rust       | rust node                                                    | cargo test --workspace --features crablet/tools,crablet/mcp-server
 test    | purity     | rust                                                         | scripts/purity.sh
 test    | package    | rust wasm npm:src/js                                         | node scripts/package.mjs
 test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                     | node pkg-tests/run.mjs manifest types node readme shim workerd browser files bundler cors oauth

@@ -93,7 +93,7 @@
 //!
 //! Each wire protocol is a feature (`anthropic`, `openai-chat`; `models` is all of them), so that what is not used is not
 //! linked. `mcp` adds the Model Context Protocol, `shim` the connection to `crablet-shim`, `native` and `web` the hosts.
-//! `tools` adds built-in tools, which are not on by default.
+//! Not on by default: `tools`, built-in tools, and `mcp-server`, the server side of MCP.
 
 pub mod agent;
 #[cfg(any(feature = "shim", feature = "oauth"))]

@@ -2,5 +2,7 @@
 
 pub mod client;
 pub mod protocol;
+#[cfg(feature = "mcp-server")]
+pub mod server;
 pub mod tools;
 pub mod transport;
