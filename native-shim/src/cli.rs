@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use crablet::mcp::transport::shim::{DEFAULT_PORT, PairingCode, Token};
 use crablet::native::process::GuardianCommand;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,9 +26,17 @@ use crate::state::{StateDirectory, StateError};
 /// The first argument of a guardian. Not a command for people, and so not in the help.
 pub(crate) const GUARD: &str = "guard";
 
+const NAME: &str = env!("CARGO_BIN_NAME");
+
+/// Version and commit.
+const VERSION: &str = match env!("CRABLET_COMMIT").as_bytes() {
+    [] => env!("CARGO_PKG_VERSION"),
+    _ => concat!(env!("CARGO_PKG_VERSION"), " (", env!("CRABLET_COMMIT"), ")"),
+};
+
 /// Hands local stdio MCP servers to pages, extensions and workers over a loopback WebSocket.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version = VERSION)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -55,6 +64,13 @@ enum Command {
     Pair(PairArguments),
     /// Lists the tokens by their key ids.
     Tokens,
+    /// Prints completions for a shell, to be sourced.
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+    /// Prints the manual page, for `man -l -`.
+    Man,
     /// Takes a token back. Open connections that use it end within 20 seconds.
     Revoke {
         /// The part of the token before the dot.
@@ -152,6 +168,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
         Command::Grant(arguments) => grant(arguments, &grants),
         Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state))),
         Command::Tokens => list(&grants),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), NAME, &mut io::stdout());
+            Ok(())
+        }
+        Command::Man => Ok(clap_mangen::Man::new(Arguments::command()).render(&mut io::stdout())?),
         Command::Revoke { key_id } if grants.revoke(&key_id)? => Ok(()),
         Command::Revoke { key_id } => Err(CommandError::UnknownToken(key_id)),
     }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crablet::json::Object;
 use crablet::native::process::{GuardianCommand, ServerCommand};
 use serde::de::IgnoredAny;
 
+use crate::limits::Limits;
 use crate::origin::Origin;
 
 /// What the shim offers.
@@ -28,6 +30,7 @@ pub(crate) struct Server {
     pub(crate) directory: Option<PathBuf>,
     /// The only origins that may use it; empty for every origin that a token names.
     pub(crate) origins: Vec<Origin>,
+    pub(crate) limits: Limits,
 }
 
 impl Server {
@@ -149,7 +152,7 @@ impl<'text> Reader<'text> {
                 format!("the server {name:?} is a remote one and not served here: connect to its URL directly");
             return self.config.remarks.push(remark);
         }
-        let known = ["command", "args", "env", "cwd", "disabled", "origins", "type"];
+        let known = ["command", "args", "env", "cwd", "disabled", "origins", "limits", "type"];
         for (member, _) in entry.iter().filter(|(member, _)| !known.contains(member)) {
             self.config.remarks.push(format!("{member:?} of the server {name:?} means nothing to the shim"));
         }
@@ -175,6 +178,7 @@ impl<'text> Reader<'text> {
                 }
             }
         }
+        let limits = self.read_limits(name, &entry);
         let directory = directory.map(|directory| self.directory.join(directory));
         if let Some(directory) = directory.as_deref().filter(|directory| !disabled && !directory.is_dir()) {
             let place = entry.get("cwd").map_or(text, |value| value.get());
@@ -187,8 +191,34 @@ impl<'text> Reader<'text> {
                 environment: environment.unwrap_or_default(),
                 directory,
                 origins: allowed,
+                limits,
             };
             self.config.servers.insert(name.to_owned(), server);
+        }
+    }
+
+    fn read_limits(&mut self, name: &str, entry: &Object<'text>) -> Limits {
+        let Some(value) = entry.get("limits") else { return Limits::default() };
+        let Ok(limits) = Object::parse(value.get()) else {
+            self.problem(value.get(), &format!("\"limits\" of the server {name:?} must be an object"));
+            return Limits::default();
+        };
+        let known = ["idleSeconds", "lifetimeSeconds", "processes"];
+        for (member, _) in limits.iter().filter(|(member, _)| !known.contains(member)) {
+            self.config.remarks.push(format!("the limit {member:?} of the server {name:?} means nothing to the shim"));
+        }
+        let mut number = |member: &str| {
+            let message = format!("{member:?} of the server {name:?} must be a whole number from 1 on");
+            let number: Option<u32> = self.read_member(&limits, member, &message);
+            if number == Some(0) {
+                self.problem(limits.get(member).map_or(value.get(), |value| value.get()), &message);
+            }
+            number
+        };
+        Limits {
+            idle: number("idleSeconds").map(|seconds| Duration::from_secs(seconds.into())),
+            lifetime: number("lifetimeSeconds").map(|seconds| Duration::from_secs(seconds.into())),
+            processes: number("processes").and_then(|count| usize::try_from(count).ok()),
         }
     }
 
@@ -247,7 +277,7 @@ mod tests {
     fn the_usual_file_is_read() {
         let text = r#"{ "mcpServers": {
             "files": { "type": "stdio", "command": "npx", "args": ["-y", "x"], "env": { "A": "b" }, "cwd": ".",
-                       "origins": ["https://a.example"] },
+                       "origins": ["https://a.example"], "limits": { "idleSeconds": 60, "processes": 2, "x": 1 } },
             "off": { "command": "x", "disabled": true, "cwd": "/no/such/directory" },
             "far": { "url": "https://example.com/mcp" },
             "odd": { "command": "x", "args": null, "icon": "y" }
@@ -257,7 +287,9 @@ mod tests {
         let files = &config.servers["files"];
         assert_eq!((files.command.as_str(), files.arguments.len(), files.environment["A"].as_str()), ("npx", 2, "b"));
         assert_eq!(files.origins, [Origin::parse("https://a.example").unwrap()]);
-        assert_eq!(config.remarks.len(), 2);
+        let limits = Limits { idle: Some(Duration::from_secs(60)), lifetime: None, processes: Some(2) };
+        assert_eq!(files.limits, limits);
+        assert_eq!(config.remarks.len(), 3);
     }
 
     #[test]
@@ -273,10 +305,10 @@ mod tests {
 
     #[test]
     fn all_problems_are_told_at_once() {
-        let text =
-            r#"{"mcpServers":{"a":{"command":5},"b":{},"c":3,"a":{"command":"x","env":{"K":1},"origins":["*"]}}}"#;
+        let text = r#"{"mcpServers":{"a":{"command":5},"b":{},"c":3,"a":{"command":"x","env":{"K":1},"origins":["*"],
+            "limits":{"idleSeconds":0,"processes":"2"}}}}"#;
         let problems = problems(text);
-        assert_eq!(problems.len(), 6, "{problems:#?}");
+        assert_eq!(problems.len(), 8, "{problems:#?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use hyper::header::HeaderValue;
 
 use super::*;
 use crate::config::Server;
+use crate::limits::Limits;
 
 const NOW: Millis = Millis(1_700_000_000_000);
 const ORIGIN_HEADER: &str = "chrome-extension://allowedid";
@@ -14,6 +15,7 @@ fn server(origins: &[&str]) -> Server {
         arguments: Vec::new(),
         environment: BTreeMap::new(),
         directory: None,
+        limits: Limits::default(),
         origins: origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect(),
     }
 }

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! `servers.json` is the usual `{ "mcpServers": { "<name>": { "command", "args", "env", "cwd", "disabled" } } }`, with
-//! `origins` beside them to narrow a server to some of the origins that tokens name. A change of the file counts for
+//! `origins` beside them to narrow a server to some of the origins that tokens name, and `limits` (`idleSeconds`,
+//! `lifetimeSeconds`, `processes`). A change of the file counts for
 //! connections made after it. Commands, arguments, environment
 //! and directories come from this file only: a client names a server and nothing else.
 //!
@@ -30,10 +31,12 @@
 mod cli;
 mod clock;
 mod config;
+mod crashes;
 mod doctor;
 mod era;
 mod gate;
 mod grants;
+mod limits;
 mod listener;
 mod lockout;
 mod log;

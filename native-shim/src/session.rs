@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::grants::GrantFile;
+use crate::limits::Limits;
 use crate::log::{Flood, show_server_line};
 
 /// A socket that wants to be the client's.
@@ -38,25 +39,27 @@ pub(crate) struct SessionOptions {
     pub(crate) resume: String,
     pub(crate) grace: Duration,
     pub(crate) grants: GrantFile,
+    pub(crate) limits: Limits,
 }
 
 /// Room for everything that can be under way unseen, and for unnumbered frames between.
 pub(crate) const OUTGOING_QUEUE: usize = WINDOW_FRAMES + 64;
 
-/// Runs a session until its process is gone.
+/// Runs a session until its process is gone, and tells how that ended if it ended by itself.
 pub(crate) async fn run_session(
     options: SessionOptions,
     process: ServerProcess,
     mut attachments: mpsc::Receiver<Attachment>,
     mut shutdown: watch::Receiver<bool>,
-) {
+) -> Option<ExitReport> {
     let ServerProcess { input, mut output, mut log } = process;
     let server = options.server.clone();
     let mut session = Session::new(options);
     let mut flood = Flood::new();
     let mut ping = interval(PING_INTERVAL);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut exited = false;
+    let (started, limits) = (Instant::now(), session.options.limits);
+    let mut exited = None;
     while !session.over {
         tokio::select! {
             Some(attachment) = attachments.recv() => {
@@ -67,7 +70,7 @@ pub(crate) async fn run_session(
                 Some(frame) => session.take(frame),
                 None => session.detach(),
             },
-            ready = input.ready(), if !exited && !session.to_process.is_empty() => match ready {
+            ready = input.ready(), if exited.is_none() && !session.to_process.is_empty() => match ready {
                 Ok(place) => {
                     if let Some(message) = session.next_for_process() {
                         place.send(message);
@@ -76,31 +79,37 @@ pub(crate) async fn run_session(
                 // Its exit is about to be told.
                 Err(_) => session.forget_messages(),
             },
-            Some(event) = output.next(), if !exited && session.link.has_room_for(0) => match event {
+            Some(event) = output.next(), if exited.is_none() && session.link.has_room_for(0) => match event {
                 ProcessEvent::Message(message) => session.pass_on(message),
                 ProcessEvent::Exited(report) => {
-                    exited = true;
                     session.pass_exit(&report);
+                    exited = Some(report);
                 }
             },
             Some(line) = log.recv() => show_server_line(&server, &line, &mut flood),
             _ = ping.tick(), if session.client.is_some() => session.check_client(),
             () = sleep_until(session.grace_ends), if session.client.is_none() => break,
+            () = end_of(session.moved, limits.idle) => session.end_with("the process was idle for too long"),
+            () = end_of(started, limits.lifetime) => session.end_with("the process has reached its greatest age"),
             // Whoever waits for an answer need not wait for the grace.
             _ = shutdown.changed() => session.end_with("crablet-shim was stopped"),
         }
     }
     // A client that comes now is told that it is too late.
     drop((session, input, attachments));
-    while !exited {
-        match output.next().await {
-            Some(ProcessEvent::Message(_)) => {}
-            Some(ProcessEvent::Exited(_)) | None => exited = true,
-        }
-    }
+    while exited.is_none() && !matches!(output.next().await, Some(ProcessEvent::Exited(_)) | None) {}
     // Its last words are in the log, however quickly its client was gone.
     while let Ok(line) = log.try_recv() {
         show_server_line(&server, &line, &mut flood);
+    }
+    exited
+}
+
+/// When so much time has passed since a moment; never without a limit.
+async fn end_of(since: Instant, limit: Option<Duration>) {
+    match limit {
+        Some(limit) => sleep_until(since + limit).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -110,6 +119,8 @@ struct Session {
     client: Option<Client>,
     clients: u64,
     grace_ends: Instant,
+    /// When a message last went either way.
+    moved: Instant,
     /// Received and not yet taken by the process; empty ones are of an unknown kind and skipped.
     to_process: VecDeque<Vec<u8>>,
     to_process_bytes: usize,
@@ -143,6 +154,7 @@ impl Session {
             client: None,
             clients: 0,
             grace_ends,
+            moved: Instant::now(),
             to_process: VecDeque::new(),
             to_process_bytes: 0,
             handshake: Handshake::Awaited(0),
@@ -211,6 +223,7 @@ impl Session {
     fn next_for_process(&mut self) -> Option<String> {
         let payload = self.to_process.pop_front()?;
         self.to_process_bytes -= payload.len();
+        self.moved = Instant::now();
         self.link.took(payload.len());
         if self.link.should_tell_seen() {
             self.send_unnumbered(FrameKind::Seen, Vec::new());
@@ -228,6 +241,7 @@ impl Session {
     }
 
     fn pass_on(&mut self, message: String) {
+        self.moved = Instant::now();
         if let Handshake::Asked(asked) = &self.handshake {
             let answers = Message::parse(&message).unwrap_or_default().into_iter().find_map(|message| match message {
                 Message::Response { id: Some(id), outcome } if id.matches(asked) => Some(outcome),

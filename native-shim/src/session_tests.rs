@@ -23,6 +23,10 @@ struct Socket {
 
 impl World {
     fn start(name: &str) -> Self {
+        Self::with_limits(name, Limits::default())
+    }
+
+    fn with_limits(name: &str, limits: Limits) -> Self {
         let directory = StateDirectory::scratch(&format!("session-{name}"));
         let grants = GrantFile::of(&directory);
         let token = Token::from_random([1; 9], [2; 32]);
@@ -35,6 +39,7 @@ impl World {
             resume: "r".into(),
             grace: Duration::from_secs(60),
             grants: grants.clone(),
+            limits,
         };
         let (attachments, requests) = mpsc::channel(1);
         let (shutdown, stopped) = watch::channel(false);
@@ -124,4 +129,25 @@ async fn a_stopped_shim_says_so() {
     let frame = socket.next().await.unwrap();
     assert_eq!((frame.kind, frame.text()), (FrameKind::Gone, Ok("crablet-shim was stopped")));
     assert_eq!(socket.next().await, None);
+}
+
+async fn ending(socket: &mut Socket) -> String {
+    loop {
+        let frame = socket.next().await.unwrap();
+        if frame.kind == FrameKind::Gone {
+            return frame.text().unwrap().to_owned();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_nobody_uses_or_that_is_too_old_is_ended() {
+    let limit = Some(Duration::from_millis(300));
+    let idle = World::with_limits("idle", Limits { idle: limit, ..Limits::default() });
+    let mut socket = idle.attach(false, 0).await;
+    assert_eq!(ending(&mut socket).await, "the process was idle for too long");
+
+    let old = World::with_limits("old", Limits { lifetime: limit, ..Limits::default() });
+    let mut socket = old.attach(false, 0).await;
+    assert_eq!(ending(&mut socket).await, "the process has reached its greatest age");
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use crablet::mcp::transport::shim::{Attach, ServerEra};
 use crablet::native::process::{GuardianCommand, ServerProcess};
 use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::config::Server;
+use crate::crashes::Crashes;
 use crate::era::{Unsure, find_era};
 use crate::grants::GrantFile;
 use crate::session::{Attachment, SessionOptions, run_session};
@@ -21,6 +22,7 @@ pub(crate) struct Sessions {
     /// One permit for each process that may still run.
     processes: Arc<Semaphore>,
     eras: Mutex<HashMap<String, KnownEra>>,
+    crashes: Arc<Mutex<Crashes>>,
     guardian: GuardianCommand,
     grace: Duration,
     grants: GrantFile,
@@ -48,6 +50,7 @@ impl Sessions {
             open: Arc::default(),
             processes: Arc::new(Semaphore::new(MAX_PROCESSES)),
             eras: Mutex::default(),
+            crashes: Arc::default(),
             guardian,
             grace,
             grants,
@@ -72,6 +75,7 @@ impl Sessions {
                 format!("the process of the server {name:?} has ended; the grace was over, or the shim was restarted")
             });
         }
+        self.may_start(name, server)?;
         let permit = Arc::clone(&self.processes)
             .try_acquire_owned()
             .map_err(|_| format!("the shim runs {MAX_PROCESSES} processes already; close some connections"))?;
@@ -83,18 +87,39 @@ impl Sessions {
             resume,
             grace: self.grace,
             grants: self.grants.clone(),
+            limits: server.limits,
         };
         let (attachments, requests) = mpsc::channel(1);
         let process = ServerProcess::start(server.to_command(&self.guardian));
         let session = run_session(options, process, requests, self.shutdown.subscribe());
-        let open = Arc::clone(&self.open);
+        let (open, crashes) = (Arc::clone(&self.open), Arc::clone(&self.crashes));
+        let started = Instant::now();
         open.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), attachments.clone());
         tokio::spawn(async move {
-            session.await;
+            if let Some(report) = session.await {
+                let has_failed = report.code != Some(0);
+                let ending = report.describe(&key.server);
+                let mut crashes = crashes.lock().unwrap_or_else(PoisonError::into_inner);
+                crashes.ended(&key.server, has_failed, started.elapsed(), ending);
+            }
             open.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             drop(permit);
         });
         Ok(attachments)
+    }
+
+    /// Whether the limits of the server leave room for a further process.
+    fn may_start(&self, name: &str, server: &Server) -> Result<(), String> {
+        if let Some(refusal) = self.crashes.lock().unwrap_or_else(PoisonError::into_inner).refusal(name) {
+            return Err(refusal);
+        }
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match server.limits.processes {
+            Some(limit) if open.keys().filter(|key| key.server == name).count() >= limit => Err(format!(
+                "the server {name:?} runs as many processes as its limits allow ({limit}); close some connections"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// What a server speaks, found out at the first connection to it.

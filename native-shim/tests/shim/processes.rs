@@ -163,3 +163,33 @@ async fn a_server_gets_what_the_file_says() {
     let message: Value = shim.client("tell").await.message().await;
     assert_eq!(message["params"], json!(["a; b $(c)", "/", ""]));
 }
+
+#[tokio::test]
+async fn a_server_that_crashes_as_it_starts_is_left_alone_for_a_while() {
+    let shim = Shim::start(json!({ "broken": script("echo no licence >&2; exit 3") }), &[]).await;
+    for _ in 0..3 {
+        let mut client = shim.client("broken").await;
+        let Inbound::Closed { exit_code, .. } = client.next().await else { panic!() };
+        assert_eq!(exit_code, Some(3));
+        client.close().await;
+    }
+    // The end of the third process is noted right after it was told.
+    let reason = loop {
+        let Inbound::Closed { reason, .. } = shim.client("broken").await.next().await else { panic!() };
+        if reason.message().contains("is tried again in") {
+            break reason;
+        }
+    };
+    assert!(reason.message().contains("no licence"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_server_has_no_more_processes_than_its_limit() {
+    let mut server = script(ECHO);
+    server["limits"] = json!({ "processes": 1 });
+    let shim = Shim::start(json!({ "one": server }), &[]).await;
+    let mut first = shim.client("one").await;
+    first.attached(1).await;
+    let Inbound::Closed { reason, .. } = shim.client("one").await.next().await else { panic!() };
+    assert!(reason.message().contains("as many processes as its limits allow (1)"), "{reason}");
+}
