@@ -85,15 +85,15 @@
 //! # Contact with the platform
 //!
 //! Everything crablet asks of its surroundings goes through [`host::Host`]: HTTP requests, WebSockets, sleeping, the wall
-//! clock, sixteen random bytes for each conversation, and background tasks for MCP connections and checkpoints. Nothing
-//! reads files, global state or environment variables, but for the proxy variables that the native host honours, and for
-//! the built-in tools of the feature `tools`, which do what they are for.
+//! clock, random bytes for each conversation and for OAuth, signatures for OAuth, and background tasks for MCP connections and
+//! checkpoints. Nothing reads files, global state or environment variables, but for the proxy variables that the native
+//! host honours, and for the built-in tools of the feature `tools`, which do what they are for.
 //!
 //! # Features
 //!
 //! Each wire protocol is a feature (`anthropic`, `openai-chat`; `models` is all of them), so that what is not used is not
-//! linked. `mcp` adds the Model Context Protocol, `shim` the connection to `crablet-shim`, `native` and `web` the hosts.
-//! Not on by default: `tools`, built-in tools, and `mcp-server`, the server side of MCP.
+//! linked. `mcp` adds the Model Context Protocol, `oauth` tokens for its servers, `shim` the connection to `crablet-shim`,
+//! `native` and `web` the hosts. Not on by default: `tools`, built-in tools, and `mcp-server`, the server side of MCP.
 
 pub mod agent;
 #[cfg(any(feature = "shim", feature = "oauth"))]
@@ -127,3 +127,8 @@ pub use time::Millis;
 #[cfg(all(doctest, feature = "native", feature = "models"))]
 #[doc = include_str!("../docs/rust.md")]
 mod guide {}
+
+/// The guide for authorization, whose Rust is compiled.
+#[cfg(all(doctest, feature = "native", feature = "oauth"))]
+#[doc = include_str!("../docs/authorization.md")]
+mod authorization_guide {}
