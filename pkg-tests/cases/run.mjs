@@ -9,6 +9,7 @@ import { readServerSentEvents } from "crablet";
 import { agentOf, isWire } from "./agents.mjs";
 import { chunksOf, cuttings, random } from "./bytes.mjs";
 import { differences, sseDifferences, unmet } from "./compare.mjs";
+import { runMcp } from "./mcp.mjs";
 import { observe } from "./observe.mjs";
 import { startReplayServer } from "./replay-server.mjs";
 
@@ -50,20 +51,23 @@ function fail(name, found) {
   for (const line of found) console.log(`    ${line}`);
 }
 
+function inWords(path) {
+  count.inWords += 1;
+  console.log(`not data-driven ${path.split("/").at(-1)}`);
+  return IN_WORDS;
+}
+
 async function runFile(path) {
   const { area, input, expected } = JSON.parse(await readFile(path, "utf8"));
   if (typeof area !== "string") return ["has no area"];
+  if (area === "mcp-http") return (await runMcp({ input, expected })) ?? inWords(path);
   if (area !== "sse" && !isWire(area)) {
     otherAreas.set(area, (otherAreas.get(area) ?? 0) + 1);
     return OTHER_AREA;
   }
   if (isComparable(expected) && input?.exchange !== undefined) return runExchanges(area, input.exchange, expected);
   const variants = input?.variants ?? ((input?.chunks ?? input?.chunks_gen) === undefined ? undefined : [input]);
-  if (variants === undefined || !isComparable(expected)) {
-    count.inWords += 1;
-    console.log(`not data-driven ${path.split("/").at(-1)}`);
-    return IN_WORDS;
-  }
+  if (variants === undefined || !isComparable(expected)) return inWords(path);
   for (const [number, variant] of variants.entries()) {
     const chunks = chunksOf(variant);
     const head = { status: variant.status ?? input.status ?? 200, headers: variant.headers ?? input.headers ?? {} };

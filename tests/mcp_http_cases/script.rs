@@ -3,7 +3,8 @@
 use base64_text::decode;
 use crablet::Error;
 use crablet::json::RawJson;
-use crablet::mcp::client::{self, CallOptions, ClientOptions, Event, Reply, Request, TransportKind};
+use crablet::jsonrpc::Params;
+use crablet::mcp::client::{self, CallOptions, ClientOptions, Collection, Event, Reply, Request, TransportKind};
 use crablet::mcp::protocol::{CallToolResult, EraChoice};
 use crablet::model::HttpRequest;
 use serde_json::{Map, Value};
@@ -93,6 +94,8 @@ enum Given {
     Done,
     Text(String),
     Tools(Vec<String>),
+    /// The member of the expectation, and the keys of the list.
+    Named(&'static str, Vec<String>),
     Failed(Error),
 }
 
@@ -112,6 +115,38 @@ fn perform(world: &mut World<'_>, op: &Value) -> Result<Outcome, String> {
             closed.ok_or("the connection did not close")?;
             Ok(Given::Done)
         }
+        (Some(word @ ("listResources" | "listPrompts")), _) => {
+            let (collection, key, member) = match word {
+                "listResources" => (Collection::Resources, "uri", "resources"),
+                _ => (Collection::Prompts, "name", "prompts"),
+            };
+            let operation = world.start(Request::List(collection), options);
+            world.finish(operation).map(|reply| match reply {
+                Reply::Entries(entries) => Given::Named(member, keys(&entries, key)),
+                _ => Given::Done,
+            })
+        }
+        (Some("ping"), _) => {
+            let operation = world.start(other("ping", Params::new()), options);
+            world.finish(operation).map(|_| Given::Done)
+        }
+        (None, None) if op["readResource"].is_object() || op["getPrompt"].is_object() => {
+            let (method, asked, member, texts) = match op.get("readResource") {
+                Some(asked) => ("resources/read", asked, "contents", "text"),
+                None => ("prompts/get", &op["getPrompt"], "messages", "content"),
+            };
+            let params = Params::from_object(&RawJson::parse(asked.to_string()).map_err(|error| error.to_string())?);
+            let operation = world.start(other(method, params.map_err(|error| error.to_string())?), options);
+            world.finish(operation).map(|reply| match reply {
+                Reply::Value(value) => {
+                    let value: Value = value.read().unwrap_or_default();
+                    let parts = value[member].as_array().into_iter().flatten();
+                    let text = |part: &Value| part[texts].as_str().or(part[texts]["text"].as_str()).map(str::to_owned);
+                    Given::Text(parts.filter_map(text).collect::<Vec<_>>().join("\n"))
+                }
+                _ => Given::Done,
+            })
+        }
         (None, Some(call)) => {
             let name = call["name"].as_str().ok_or("callTool has no name")?.to_owned();
             let arguments = RawJson::parse(call["arguments"].to_string()).map_err(|error| error.to_string())?;
@@ -122,6 +157,15 @@ fn perform(world: &mut World<'_>, op: &Value) -> Result<Outcome, String> {
     };
     let given = given.unwrap_or_else(Given::Failed);
     Ok(Outcome { given, took: world.now.since(started) })
+}
+
+fn other(method: &str, params: Params) -> Request {
+    Request::Other { method: method.to_owned(), params }
+}
+
+fn keys(entries: &[RawJson], key: &str) -> Vec<String> {
+    let entries = entries.iter().filter_map(|entry| entry.read::<Value>().ok());
+    entries.map(|entry| entry[key].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 fn given(reply: Reply) -> Given {
@@ -176,6 +220,7 @@ fn check_result(wanted: &Value, result: &Outcome) -> Result<(), String> {
         (Given::Done, Value::String(word)) => word == "ok",
         (Given::Text(text), wanted) => wanted["text"].as_str() == Some(text),
         (Given::Tools(names), wanted) => wanted["tools"] == Value::from(names.clone()),
+        (Given::Named(member, names), wanted) => wanted[*member] == Value::from(names.clone()),
         (Given::Failed(error), wanted) => {
             let kind = error.kind().as_str().replace('-', "_");
             let kinds = wanted["error"].as_str().unwrap_or_default();
@@ -193,6 +238,7 @@ fn check_result(wanted: &Value, result: &Outcome) -> Result<(), String> {
         Given::Done => "ok".to_owned(),
         Given::Text(text) => format!("the text {text:?}"),
         Given::Tools(names) => format!("the tools {names:?}"),
+        Given::Named(member, names) => format!("the {member} {names:?}"),
         Given::Failed(error) => format!("{}: {error}, after {} ms", error.kind(), result.took),
     };
     Err(format!("got {given}; expected {wanted}"))
@@ -331,6 +377,7 @@ impl Script {
         answer.then = match respond["then"].as_str() {
             None | Some("close") => Then::Close,
             Some("hold") => Then::Hold,
+            Some("reset") => Then::Break,
             Some(other) => return Err(format!("this runner does not know then: {other}")),
         };
         answer.delay = respond["delay_ms"].as_u64().unwrap_or_default();
