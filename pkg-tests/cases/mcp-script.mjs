@@ -73,7 +73,10 @@ function stepFor(script, { method, headers }, rpc) {
 async function respond(given, response, fill, cut) {
   const { status, headers, json, then, delay_ms = 0 } = given;
   if (delay_ms > 0) await pause(delay_ms);
-  const body = json === undefined ? chunksOf({ chunks: [], ...given }) : [Buffer.from(JSON.stringify(json))];
+  const body =
+    json === undefined
+      ? chunksOf(given.chunks_gen === undefined ? { chunks: [], ...given } : given)
+      : [Buffer.from(JSON.stringify(json))];
   response.socket.setNoDelay(true);
   response.writeHead(status, headers);
   response.flushHeaders();

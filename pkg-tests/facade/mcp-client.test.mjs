@@ -1,7 +1,8 @@
 // What a connection to an MCP server offers besides tools.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mcp } from "crablet";
+import { Agent, mcp } from "crablet";
+import { scriptedModel } from "crablet/test";
 import { handshakeServer, serveAtPort, statelessServer } from "../lib/mcp-servers.mjs";
 import { deferred } from "./support.mjs";
 
@@ -283,4 +284,51 @@ test("an observer that throws ends nothing", async (context) => {
   });
   assert.equal((await thrown.promise).message, "mine");
   await client.close();
+});
+
+test("the user interface of a tool comes with what it asks for", async () => {
+  const declared = [];
+  const ui = { csp: { connectDomains: ["https://api.example"] }, permissions: { camera: {} }, prefersBorder: true };
+  const contents = [{ uri: "ui://clock", mimeType: "text/html;profile=mcp-app", text: "<p>now</p>", _meta: { ui } }];
+  const inputSchema = { type: "object" };
+  const tools = [
+    { name: "clock", inputSchema, _meta: { ui: { resourceUri: "ui://clock" } } },
+    { name: "tick", inputSchema, _meta: { ui: { visibility: ["app"] } } },
+    { name: "page", inputSchema, _meta: { ui: { resourceUri: "https://evil.example" } } },
+  ];
+  const request = handshakeServer(
+    { "tools/list": () => ({ tools }), "resources/read": () => ({ contents }) },
+    { capabilities: { tools: {}, resources: {} } },
+  );
+  const spy = (message, context) => {
+    if (message.method === "initialize") declared.push(message.params.capabilities);
+    return request(message, context);
+  };
+  const client = await custom(spy, { apps: true });
+  const [clock, tick, page] = await client.tools();
+  assert.deepEqual(await client.app(clock), { uri: "ui://clock", html: "<p>now</p>", ...ui });
+  assert.deepEqual([await client.app(tick), await client.app(page)], [undefined, undefined]);
+  contents[0].mimeType = "text/html";
+  await assert.rejects(client.app(clock), { kind: "protocol" });
+  assert.deepEqual(declared, [
+    { extensions: { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } } },
+  ]);
+  await client.close();
+
+  const offered = [];
+  const model = scriptedModel([
+    ({ tools }) => {
+      offered.push(...tools.map(({ name }) => name));
+      return "ok";
+    },
+  ]);
+  const agent = new Agent({ model, mcpServers: { s: mcp.custom({ request }) } });
+  await agent.run("q");
+  assert.deepEqual(offered, ["s__clock", "s__page"], "a tool for user interfaces only is not told to the model");
+  const [server] = await agent.connect();
+  assert.deepEqual(
+    server.tools.map(({ name, toolName }) => [name, toolName]),
+    ["clock", "tick", "page"].map((name) => [name, `s__${name}`]),
+  );
+  await agent.close();
 });

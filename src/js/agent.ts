@@ -8,8 +8,14 @@ import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { load } from "./load.js";
 import { McpClient } from "./mcp-client.js";
-import { closeConnection, type Connection, connectServer, settled, toolsOf } from "./mcp-connection.js";
-import type { McpTool } from "./mcp-protocol.js";
+import {
+  type AgentTool,
+  agentToolsOf,
+  closeConnection,
+  type Connection,
+  connectServer,
+  settled,
+} from "./mcp-connection.js";
 import type { Input } from "./message.js";
 import type { AgentOptions, RunOptions } from "./options.js";
 import type { OutputOf, RunOutput } from "./output.js";
@@ -21,7 +27,8 @@ import type { ToolSet } from "./tool.js";
 /** An MCP server of an agent. */
 export interface ConnectedServer {
   readonly name: string;
-  readonly tools: readonly McpTool[];
+  /** Those that the model is told of, and those that are for user interfaces only. */
+  readonly tools: readonly AgentTool[];
   /** The agent's own connection, for the server's resources, prompts and all else. It ends with the agent. */
   readonly client: McpClient;
 }
@@ -91,7 +98,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     return Promise.all(
       servers.map(async ([name, server]) => ({
         name,
-        tools: await toolsOf(server, options.signal),
+        tools: await agentToolsOf(server, options.signal),
         client: new McpClient(server, { isShared: true }),
       })),
     );

@@ -32,6 +32,8 @@ export {
   type WebSocketClass,
 } from "./mcp.js";
 export { type McpCallOptions, McpClient, type McpReadOptions } from "./mcp-client.js";
+export type { McpApp, McpAppPolicy } from "./mcp-app.js";
+export type { AgentTool } from "./mcp-connection.js";
 export type {
   McpElicitation,
   McpElicitationResult,

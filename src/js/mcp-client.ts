@@ -1,6 +1,7 @@
 import type { CoreMcp, CoreRequest } from "./core.js";
 import { invalidInput } from "./error.js";
 import { toJson } from "./json.js";
+import { appOf, appUriOf, type McpApp } from "./mcp-app.js";
 import { closeConnection, type Connection, listOf, settled } from "./mcp-connection.js";
 import type {
   McpCompletion,
@@ -93,6 +94,17 @@ export class McpClient implements AsyncDisposable {
   async readResource(uri: string, options: McpReadOptions = {}): Promise<readonly McpResourceContents[]> {
     const { contents = [] } = await this.#ask<{ contents?: McpResourceContents[] }>("resources/read", { uri }, options);
     return contents;
+  }
+
+  /**
+   * The user interface of a tool, with its security metadata; `undefined` for a tool without one. Showing it, and answering
+   * its messages, is the page's.
+   *
+   * @throws CrabletError `protocol` when the resource is no such document.
+   */
+  async app(tool: McpTool, options?: McpReadOptions): Promise<McpApp | undefined> {
+    const uri = appUriOf(tool);
+    return uri === undefined ? undefined : appOf(uri, await this.readResource(uri, options));
   }
 
   /** Asks to be told of changes of a resource, by the event `resource-updated`. Asked for again when a session is replaced. */

@@ -2,6 +2,7 @@ import type { Core, CoreMcp, CoreServer, CoreServerEvent, CoreServerFunctions, S
 import { fromCore, invalidInput } from "./error.js";
 import { toJson } from "./json.js";
 import { load } from "./load.js";
+import { UI_EXTENSION, UI_SETTINGS } from "./mcp-app.js";
 import { answerOf, capabilitiesOf } from "./mcp-handlers.js";
 import { PortUse } from "./mcp-port.js";
 import type { McpEvent, McpLogLevel, McpServerInfo, McpTool } from "./mcp-protocol.js";
@@ -55,16 +56,23 @@ export async function closeConnection({ core, server }: Connection): Promise<voi
 /** @internal */
 export async function listOf<Entry>(
   { core, server }: Connection,
-  of: "tools" | "resources" | "resourceTemplates" | "prompts",
+  of: "tools" | "agentTools" | "resources" | "resourceTemplates" | "prompts",
   options: { readonly signal?: AbortSignal; readonly refresh?: boolean } = {},
 ): Promise<Entry[]> {
   const { signal, refresh = false } = options;
   return JSON.parse(await settled(core, signal, (...settle) => server.list(of, refresh, ...settle)));
 }
 
-/** @internal */
-export function toolsOf(connection: Connection, signal?: AbortSignal): Promise<McpTool[]> {
-  return listOf(connection, "tools", signal && { signal });
+/** @internal The tools with the names that a model calls them by. */
+export async function agentToolsOf(connection: Connection, signal?: AbortSignal): Promise<AgentTool[]> {
+  const named = await listOf<[string, McpTool]>(connection, "agentTools", signal && { signal });
+  return named.map(([toolName, tool]) => ({ ...tool, toolName }));
+}
+
+/** A tool of a server, as an agent has it. */
+export interface AgentTool extends McpTool {
+  /** The name that the model calls it by, and that events tell of. */
+  readonly toolName: string;
 }
 
 /** @internal A call of the module that takes time, as a promise that a signal can reject. */
@@ -130,7 +138,7 @@ function configOf(name: string, server: McpServer): Record<string, unknown> {
     era: server.era,
     knownEra: server.knownEra,
     client: server.client,
-    capabilities: { ...capabilitiesOf(server), ...(server.extensions && { extensions: server.extensions }) },
+    capabilities: { ...capabilitiesOf(server), ...extensionsOf(server) },
   };
   switch (server.type) {
     case "http":
@@ -146,6 +154,11 @@ function configOf(name: string, server: McpServer): Record<string, unknown> {
     case "port":
       return common;
   }
+}
+
+function extensionsOf({ apps, extensions }: McpServer): Record<string, unknown> {
+  const all = { ...(apps && { [UI_EXTENSION]: UI_SETTINGS }), ...extensions };
+  return Object.keys(all).length > 0 ? { extensions: all } : {};
 }
 
 function infoOf({ info, capabilities, instructions }: CoreServer): McpServerInfo {

@@ -18,6 +18,8 @@ export interface McpOptions extends McpHandlers {
   readonly knownEra?: McpEraRecord;
   /** What the client calls itself. Default: crablet. */
   readonly client?: { readonly name: string; readonly version: string; readonly title?: string };
+  /** Whether the page shows the user interfaces of tools (MCP Apps); see `McpClient.app`. Default: false. */
+  readonly apps?: boolean;
   /** Extensions of the protocol that the caller handles, with their settings. */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }

@@ -394,7 +394,20 @@ fn chunks(respond: &Value) -> Vec<Vec<u8>> {
         (None, Some(text)) => decode(text),
         (None, None) => Vec::new(),
     };
+    if let Some(recipe) = respond["chunks_gen"].as_array() {
+        return recipe.iter().flat_map(|step| generated(step, chunk)).collect();
+    }
     respond["chunks"].as_array().into_iter().flatten().map(chunk).collect()
+}
+
+/// The chunks of one step of a recipe: a chunk, `{"repeat": chunk, "times": n}`, or `{"line_bytes": n}`.
+fn generated(step: &Value, chunk: impl Fn(&Value) -> Vec<u8>) -> Vec<Vec<u8>> {
+    let number = |name: &str| step[name].as_u64().and_then(|number| usize::try_from(number).ok());
+    match (number("times"), number("line_bytes")) {
+        (Some(times), _) => vec![chunk(&step["repeat"]); times],
+        (None, Some(bytes)) => vec![[vec![b'x'; bytes.saturating_sub(1)], b"\n".to_vec()].concat()],
+        (None, None) => vec![chunk(step)],
+    }
 }
 
 mod base64_text {

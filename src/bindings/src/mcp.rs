@@ -12,6 +12,7 @@ use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Params, RpcError, code};
 use crablet::mcp::client::{CallOptions, Collection, Event, Progress, Request};
 use crablet::mcp::protocol::{Capabilities, EraChoice, EraRecord, Implementation, ServerInfo};
+use crablet::mcp::tools::agent_name;
 use crablet::mcp::transport::shim::Token;
 use crablet::mcp::transport::websocket::WebSocketOptions;
 use crablet::sse::MAX_EVENT_BYTES;
@@ -107,7 +108,7 @@ impl McpHandle {
         settle(&cancel.0, resolve, reject, async move { written(&ServerText::new(&connection.ready().await?)) });
     }
 
-    /// Resolves with the JSON text of all entries of a list: `tools`, `resources`, `resourceTemplates` or `prompts`.
+    /// Resolves with the JSON text of all entries of a list: `tools`, `agentTools`, `resources`, `resourceTemplates` or `prompts`.
     pub fn list(&self, of: String, refresh: bool, cancel: &CancelHandle, resolve: Function, reject: Function) {
         let connection = self.connection.clone();
         settle(&cancel.0, resolve, reject, async move {
@@ -116,6 +117,12 @@ impl McpHandle {
                 "tools" => {
                     let tools = connection.tools_with(options).await?;
                     return written(&tools.iter().map(|tool| &tool.raw).collect::<Vec<_>>());
+                }
+                // With the names that a model calls them by.
+                "agentTools" => {
+                    let tools = connection.tools_with(options).await?;
+                    let named = tools.iter().map(|tool| (agent_name(connection.name(), &tool.name), &tool.raw));
+                    return written(&named.collect::<Vec<_>>());
                 }
                 "resources" => Collection::Resources,
                 "resourceTemplates" => Collection::ResourceTemplates,

@@ -60,7 +60,7 @@ async fn listed(
         let function = RemoteTool { connection: connection.clone(), name: tool.name.clone(), listing: listing.clone() };
         (definition, Arc::new(function) as Arc<dyn Tool>)
     };
-    Ok(offered.into_iter().map(tool).collect())
+    Ok(offered.into_iter().filter(|tool| tool.is_for_models).map(tool).collect())
 }
 
 async fn list_again(listing: Arc<Listing>, live: LiveTools, connection: Connection) {

@@ -19,6 +19,8 @@ pub struct Tool {
     pub annotations: ToolAnnotations,
     /// Whether a call of it must be made a task that is asked after (revision 2025-11-25, "Tasks").
     pub needs_task: bool,
+    /// Whether a model may call it. Some tools are for the user interfaces of others only (MCP Apps, `_meta.ui.visibility`).
+    pub is_for_models: bool,
     /// The server's own data about it.
     pub meta: Option<RawJson>,
     /// The whole entry as it came.
@@ -31,6 +33,8 @@ impl Tool {
         let object = Object::parse(raw.as_str()).ok()?;
         object.object("inputSchema")?;
         let task_support = object.object("execution").and_then(|execution| execution.string("taskSupport"));
+        let ui = object.object("_meta").and_then(|meta| meta.object("ui"));
+        let visibility: Option<Vec<String>> = ui.and_then(|ui| ui.read("visibility"));
         Some(Self {
             name: object.string("name").filter(|name| !name.is_empty())?,
             title: object.string("title"),
@@ -39,6 +43,7 @@ impl Tool {
             output_schema: object.raw("outputSchema"),
             annotations: object.object("annotations").map(|hints| ToolAnnotations::read(&hints)).unwrap_or_default(),
             needs_task: task_support.as_deref() == Some("required"),
+            is_for_models: visibility.is_none_or(|to| to.iter().any(|who| who == "model")),
             meta: object.raw("_meta"),
             raw: raw.clone(),
         })
@@ -130,6 +135,19 @@ mod tests {
         assert_eq!(tool.display_name(), "T");
         assert_eq!(tool.annotations.read_only, Some(true));
         assert_eq!(tool.annotations.destructive, None);
+    }
+
+    #[test]
+    fn tools_for_user_interfaces_only_are_told_apart() {
+        for (ui, expected) in [
+            ("{}", true),
+            (r#"{"visibility":["app"]}"#, false),
+            (r#"{"visibility":["model","app"]}"#, true),
+            (r#"{"visibility":7}"#, true),
+        ] {
+            let text = format!(r#"{{"name":"t","inputSchema":{{}},"_meta":{{"ui":{ui}}}}}"#);
+            assert_eq!(Tool::read(&RawJson::parse(text).unwrap()).unwrap().is_for_models, expected, "{ui}");
+        }
     }
 
     #[test]
