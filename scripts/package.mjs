@@ -75,6 +75,7 @@ async function buildEntries() {
     { name: "index.edge-light", from: "index.ts", module: "edge-light" },
     { name: "slim", from: "index.ts", module: "slim" },
     { name: "test", from: "test.ts", module: "slim" },
+    { name: "models", from: "models.ts", module: "slim" },
     { name: "oauth", from: "oauth/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },
   ];
@@ -95,11 +96,15 @@ async function buildEntries() {
 
 /** What the sources import by a name of their own. */
 function resolver(module) {
-  const files = { "#bindings": join(glue, "crablet.js"), "#module": join(source, "load", `${module}.ts`) };
+  const files = {
+    "#bindings": join(glue, "crablet.js"),
+    "#catalog": join(root, "src/model/catalog.json"),
+    "#module": join(source, "load", `${module}.ts`),
+  };
   return {
     name: "crablet",
     setup(build) {
-      build.onResolve({ filter: /^#(bindings|module)$/ }, ({ path }) => ({ path: files[path] }));
+      build.onResolve({ filter: /^#(bindings|catalog|module)$/ }, ({ path }) => ({ path: files[path] }));
       build.onLoad({ filter: /[\\/]dist[\\/]wasm[\\/]crablet\.js$/ }, ({ path }) => ({ contents: factory(path) }));
       build.onResolve({ filter: /^#inlined$/ }, () => ({ path: "./inlined.js", external: true }));
       build.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({ path, external: true }));

@@ -134,6 +134,10 @@ fn some_servers_hold_only_to_json() {
         assert_eq!((with_tools.get("response_format"), with_tools.get("tool_choice")), (None, None));
         assert_eq!(with_tools["tools"][1]["function"]["name"], "final_answer");
     }
+    let mut reasoning = request(openai_chat::model(Profile::Qwen, "m"), false);
+    Arc::make_mut(&mut reasoning.options).reasoning = Some(Reasoning::Effort(Effort::Low));
+    let sent_reasoning = body(&reasoning);
+    assert_eq!((sent_reasoning.get("response_format"), sent_reasoning.get("tool_choice")), (None, None));
     let custom = sent(openai_chat::compatible("https://example.com/v1", "m"), true);
     assert_eq!((custom.get("response_format"), custom["tools"].as_array().unwrap().len()), (None, 1));
     assert!(custom["messages"][0]["content"].as_str().unwrap().contains("JSON Schema"));

@@ -17,6 +17,8 @@ pub mod bedrock;
 mod blocks;
 #[cfg(feature = "wires")]
 mod body;
+#[cfg(feature = "catalog")]
+pub mod catalog;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 mod claude;
 #[cfg(feature = "wires")]
@@ -54,6 +56,8 @@ pub mod vertex;
 mod work_tests;
 
 pub use assembler::{Answer, Assembler};
+#[cfg(feature = "catalog")]
+pub use catalog::{Catalog, CatalogSource, ModelInfo};
 pub use encoded::{EncodedCache, MAX_CACHE_BYTES};
 pub use event::ModelEvent;
 pub use http::{AwsKeys, Credentials, HttpRequest, ResponseHead};

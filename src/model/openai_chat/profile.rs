@@ -3,7 +3,7 @@
 use super::super::names::IdRule;
 use super::super::openai::style_of_openai;
 use super::super::output::OutputStyle;
-use super::super::request::{Access, Model, ModelRequest};
+use super::super::request::{Access, Model, ModelRequest, Reasoning};
 
 /// A server that speaks the Chat Completions protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,13 +152,15 @@ impl Traits {
     /// How the object that this request asks for is asked for.
     pub(super) fn output_style(&self, request: &ModelRequest) -> OutputStyle {
         let is_alone = request.tools.is_empty();
+        let reasons = request.options.reasoning.is_some_and(|reasoning| reasoning != Reasoning::Off);
         match self.output {
             Output::OpenAi => style_of_openai(&request.model.id),
             Output::Schema => OutputStyle::Schema,
             Output::SchemaAlone if is_alone => OutputStyle::Schema,
             Output::ObjectAlone if is_alone => OutputStyle::Object,
+            Output::ObjectUnreasoned if is_alone && !reasons => OutputStyle::Object,
             Output::SchemaAlone | Output::Tool => OutputStyle::Tool { is_demanded: true },
-            Output::ObjectAlone => OutputStyle::Tool { is_demanded: false },
+            Output::ObjectAlone | Output::ObjectUnreasoned => OutputStyle::Tool { is_demanded: false },
             Output::Told => OutputStyle::Told,
         }
     }
@@ -175,6 +177,8 @@ pub(super) enum Output {
     SchemaAlone,
     /// `json_object` where there are no tools, and no way to demand a call.
     ObjectAlone,
+    /// The same, but not while the model reasons.
+    ObjectUnreasoned,
     /// Only tools.
     Tool,
     /// Nothing that is known of.
@@ -407,7 +411,7 @@ const QWEN: Traits = Traits {
     documents: Documents::None,
     reasoning: ReasoningStyle::Enable,
     replay: ReasoningReplay::Content,
-    output: Output::ObjectAlone,
+    output: Output::ObjectUnreasoned,
     ..CUSTOM
 };
 
