@@ -136,8 +136,8 @@ impl SseParser {
         has_event.then(|| self.dispatched.lend())
     }
 
-    /// What came after the last event and is no field but looks like JSON; cut after 64 KiB. The specification ignores such
-    /// lines. Servers that fail within a stream write their error like that.
+    /// What came after the last event and is no field but looks like JSON, or is a field named `error`; cut after 64 KiB. The
+    /// specification ignores such lines. Servers that fail within a stream write their error like that.
     pub fn stray(&self) -> &str {
         &self.stray
     }
@@ -205,6 +205,7 @@ impl SseParser {
             b"retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.retry = value.parse().ok();
             }
+            b"error" => self.keep_stray(value.as_bytes()),
             _ => self.keep_stray(line),
         }
     }

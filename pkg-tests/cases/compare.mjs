@@ -17,6 +17,11 @@ export function differences(expected, observed) {
   // What failed has no blocks to compare.
   const counted = observed.blocks === undefined ? [] : ["blocks", "citations", "signatures", "encryptedReasoning"];
   for (const name of counted) member(expected, name, observed, name, found);
+  if (expected.order !== undefined) {
+    // Cases call a tool call `tool`.
+    const order = observed.blocks?.map((block) => (block === "tool_use" ? "tool" : block));
+    member(expected, "order", { order }, "order", found);
+  }
   for (const name of ["input", "output", "cacheRead", "cacheWrite", "reasoning"]) {
     member(expected.usage ?? {}, name, observed.usage, name, found);
   }
@@ -110,7 +115,7 @@ function compareErrors(expected, observed, found) {
       found.push(`an unexpected error: ${JSON.stringify(observed)}`);
     return;
   }
-  for (const name of ["kind", "status", "retryable", "retry_after_s"])
+  for (const name of ["kind", "status", "code", "retryable", "retry_after_s"])
     member(wanted, name, observed ?? {}, name, found);
   if (!observed?.message.includes(wanted.message_contains ?? "")) {
     found.push(`the message lacks ${JSON.stringify(wanted.message_contains)}: ${observed?.message}`);

@@ -71,12 +71,13 @@ function usageOf(usage = {}) {
 
 function errorOf(error) {
   if (error === undefined) return null;
-  const { kind, message, retryable, status, retryAfterMs } = error;
+  const { kind, message, retryable, status, code, retryAfterMs } = error;
   return {
     kind: name(kind),
     message,
     retryable,
     status,
+    code,
     retry_after_s: retryAfterMs === undefined ? undefined : retryAfterMs / 1000,
   };
 }

@@ -51,9 +51,11 @@ impl<'text> Object<'text> {
         read_string(self.get(name)?.get())
     }
 
-    /// A member that is a whole number of at most 64 bits.
+    /// A member that is a whole number of at most 64 bits. Some servers write `5.0` for 5.
     pub fn integer(&self, name: &str) -> Option<u64> {
-        self.read(name)
+        const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+        let is_whole = |number: &f64| (0.0..=MAX_EXACT).contains(number) && number.fract() == 0.0;
+        self.read(name).or_else(|| self.read::<f64>(name).filter(is_whole).map(|number| number as u64))
     }
 
     /// A member that is `true` or `false`.
@@ -123,6 +125,8 @@ mod tests {
         let object = Object::parse(r#"{"a":1,"b":null,"c":{"d":[{"e":2},3]},"f\"g":"h"}"#).unwrap();
         assert_eq!(object.integer("a"), Some(1));
         assert_eq!(object.string("a"), None);
+        let numbers = Object::parse(r#"{"a":5.0,"b":5.5,"c":-1,"d":1e99,"e":"5"}"#).unwrap();
+        assert_eq!(["a", "b", "c", "d", "e"].map(|name| numbers.integer(name)), [Some(5), None, None, None, None]);
         assert_eq!(object.raw("b"), None);
         assert_eq!(object.string("f\"g").as_deref(), Some("h"));
         let inner = object.object("c").unwrap();

@@ -43,7 +43,8 @@ pub(super) fn from_no_answer(document: &Object<'_>, head: &ResponseHead) -> Opti
 /// The error that a server wrote into a stream without making it an event.
 pub(super) fn from_stray(text: &str, head: &ResponseHead) -> Option<Error> {
     let text = text.trim().trim_start_matches('[').trim_end_matches([']', ',']);
-    from_object(&Object::parse(text).ok()?, head)
+    let object = Object::parse(text).ok()?;
+    from_object(&object, head).or_else(|| message(&object).map(|_| from_error_object(&object, head)))
 }
 
 /// Whether an object without an answer in it tells of a failure: a sentence, and a word or number for it.
@@ -423,13 +424,14 @@ const fn what_happened(kind: ErrorKind) -> &'static str {
 }
 
 fn message(object: &Object<'_>) -> Option<String> {
-    for member in ["message", "error", "detail", "msg", "Message", "error_description"] {
+    for member in ["message", "error", "detail", "msg", "Message", "error_description", "errors"] {
         let Some(raw) = object.get(member) else { continue };
         if let Some(text) = read_string(raw.get()).filter(|text| !text.is_empty()) {
             return Some(shortened(&text));
         }
-        // FastAPI lists what is wrong: `{"detail":[{"loc":…,"msg":…}]}`.
-        let listed: Vec<_> = object.objects(member).iter().filter_map(|element| element.string("msg")).collect();
+        // FastAPI lists what is wrong: `{"detail":[{"loc":…,"msg":…}]}`; Cloudflare does in `errors`.
+        let told = |element: &Object<'_>| element.string("msg").or_else(|| element.string("message"));
+        let listed: Vec<_> = object.objects(member).iter().filter_map(told).collect();
         if !listed.is_empty() {
             return Some(shortened(&listed.join("; ")));
         }

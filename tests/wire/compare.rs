@@ -26,6 +26,14 @@ pub(crate) fn differences(expected: &Value, observed: &Value) -> Vec<String> {
     for name in ["input", "output", "cacheRead", "cacheWrite", "reasoning"] {
         member(&expected["usage"], name, &observed["usage"], name, &mut found);
     }
+    if let Some(order) = expected.get("order").and_then(Value::as_array) {
+        // Cases call a tool call `tool`.
+        let named = |block: &Value| if block == "tool_use" { Value::from("tool") } else { block.clone() };
+        let got: Vec<_> = observed["blocks"].as_array().unwrap().iter().map(named).collect();
+        if *order != got {
+            found.push(format!("order: expected {order:?}, got {got:?}"));
+        }
+    }
     member(&expected["replay"], "reasoning_details", &observed["replay"], "reasoning_details", &mut found);
     if let Some(calls) = expected.get("toolCalls").and_then(Value::as_array) {
         compare_calls(calls, observed, &mut found);
@@ -97,7 +105,7 @@ fn compare_errors(expected: &Value, observed: &Value, found: &mut Vec<String>) {
         }
         return;
     };
-    for name in ["kind", "status", "retryable", "retry_after_s"] {
+    for name in ["kind", "status", "code", "retryable", "retry_after_s"] {
         member(wanted, name, observed, name, found);
     }
     let part = wanted.get("message_contains").and_then(Value::as_str).unwrap_or_default();

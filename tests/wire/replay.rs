@@ -164,6 +164,7 @@ pub(crate) fn observed(answer: &Answer) -> Value {
             "kind": error.kind().as_str().replace('-', "_"),
             "retryable": error.is_retryable(),
             "status": error.status(),
+            "code": error.code(),
             "message": error.message(),
             "retry_after_s": error.retry_after().map(|milliseconds| milliseconds as f64 / 1000.0),
         })),

@@ -47,6 +47,18 @@ fn an_error_in_an_event_of_an_answer_that_failed() {
 }
 
 #[test]
+fn an_error_that_is_a_field_of_its_own() {
+    // Older servers of llama.cpp
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\nerror: {\"code\":500,\"message\":\"slot is gone\",\"type\":\"server_error\"}\n\n";
+    error(200, &[], body, json!({"kind": "server", "message_contains": "slot is gone"}));
+    // Cloudflare
+    let body =
+        r#"{"result":null,"success":false,"errors":[{"code":10000,"message":"Authentication error"}],"messages":[]}"#;
+    error(401, &[], body, json!({"kind": "auth", "message_contains": "Authentication error"}));
+    error(200, &[], body, json!({"message_contains": "Authentication error"}));
+}
+
+#[test]
 fn a_full_context_window_is_known_by_the_words_of_each_server() {
     for message in [
         // vLLM, SGLang, LM Studio, llama.cpp, Ollama

@@ -70,6 +70,19 @@ fn a_tool_that_takes_free_text_is_called_with_it() {
 }
 
 #[test]
+fn a_tool_with_free_text_that_ran_at_the_provider_is_not_run_again() {
+    // docs.x.ai, "Server-side tool calls": the model goes on after its own tools.
+    responses(
+        &[
+            r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"ctc_1","type":"custom_tool_call","status":"completed","call_id":"a","name":"x_keyword_search","input":"{}"}}"#,
+            r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}"#,
+            DONE,
+        ],
+        json!({"text": "Hi", "toolCalls": [], "stopReason": "stop", "blocks": ["custom_tool_call", "text"]}),
+    );
+}
+
+#[test]
 fn a_refusal_is_one_though_no_item_tells_it_again() {
     responses(
         &[r#"{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"No."}"#, DONE],

@@ -71,7 +71,11 @@ impl Calls {
     }
 
     /// What such an element says.
-    pub(super) fn piece(&mut self, piece: Piece, numbering: &mut Numbering, events: &mut Vec<ModelEvent>) {
+    pub(super) fn piece(&mut self, mut piece: Piece, numbering: &mut Numbering, events: &mut Vec<ModelEvent>) {
+        // Mistral's way of saying that there is none.
+        if piece.id == "null" {
+            piece.id.clear();
+        }
         let position = self.position(&piece);
         self.write(position, piece, numbering, events);
     }
@@ -255,6 +259,13 @@ mod tests {
         let first = r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{\"k\":1}"}}"#;
         let second = r#"{"index":0,"id":"b","function":{"name":"x","arguments":"{\"k\":2}"}}"#;
         assert_eq!(calls(&[first, second]), [call("a", "x", "{\"k\":1}"), call("b", "x", "{\"k\":2}")]);
+    }
+
+    #[test]
+    fn an_id_that_says_null_is_none() {
+        let first = r#"{"index":0,"id":"null","function":{"name":"x","arguments":"{}"}}"#;
+        let second = r#"{"index":1,"id":"null","function":{"name":"y","arguments":"{}"}}"#;
+        assert_eq!(calls(&[first, second]), [call("call_0", "x", "{}"), call("call_1", "y", "{}")]);
     }
 
     #[test]

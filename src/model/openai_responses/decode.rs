@@ -26,6 +26,8 @@ pub(super) struct ResponseDecoder {
     current: u64,
     /// The items that are complete, so that none is read a second time from the final response.
     complete: OrderedSet<u64>,
+    /// Calls of tools that take free text. Whether they ran at the provider is told by what follows.
+    custom_calls: Vec<(u64, RawJson)>,
     has_calls: bool,
     refused: bool,
 }
@@ -50,6 +52,8 @@ enum BlockKind {
 /// The most items of one answer; a stream that only ever makes items must not fill the memory.
 const MAX_ITEMS: usize = 4096;
 
+const CUSTOM_CALL: &str = "custom_tool_call";
+
 impl ResponseDecoder {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
@@ -58,6 +62,7 @@ impl ResponseDecoder {
             open: OpenBlocks::default(),
             current: 0,
             complete: OrderedSet::new(),
+            custom_calls: Vec::new(),
             has_calls: false,
             refused: false,
         }
@@ -85,6 +90,9 @@ impl ResponseDecoder {
     ) -> Option<&mut OpenBlock<Content>> {
         let is_same = |content: &Content| (content.place, content.kind) == (place, kind);
         if self.open.find(item, is_same).is_none() {
+            if kind != BlockKind::Call {
+                self.keep_custom_calls(events);
+            }
             let block = self.numbering.next();
             match kind {
                 BlockKind::Text | BlockKind::Refusal => events.push(ModelEvent::TextStart { block }),
@@ -169,11 +177,7 @@ impl ResponseDecoder {
             Some("function_call") => {
                 write_if_silent(self.begin_call(index, &item, events), item.string("arguments"), events);
             }
-            // A tool whose input is free text. Here every input is an object.
-            Some("custom_tool_call") => {
-                let input = item.get("input").map(|input| format!("{{\"input\":{}}}", input.get()));
-                write_if_silent(self.begin_call(index, &item, events), input, events);
-            }
+            Some(CUSTOM_CALL) => self.custom_calls.push((index, raw.into())),
             Some(kind) => {
                 if let Some(file) = made_image(&item) {
                     events.push(ModelEvent::File(file));
@@ -185,6 +189,23 @@ impl ResponseDecoder {
         }
         for open in self.open.close(index) {
             end(&open, replay.clone(), events);
+        }
+    }
+
+    /// A model that goes on after a call has its result, so the tool ran at the provider, as all of xAI's do.
+    fn keep_custom_calls(&mut self, events: &mut Vec<ModelEvent>) {
+        for (_, replay) in std::mem::take(&mut self.custom_calls) {
+            let block = self.numbering.next();
+            events.push(ModelEvent::Provider { block, kind: CUSTOM_CALL.to_owned(), replay });
+        }
+    }
+
+    /// Nothing followed: these calls are the caller's to run. Every input is an object here, whose `input` is the text.
+    fn begin_custom_calls(&mut self, events: &mut Vec<ModelEvent>) {
+        for (index, raw) in std::mem::take(&mut self.custom_calls) {
+            let item = Object::parse(raw.as_str()).unwrap_or_default();
+            let input = item.get("input").map(|input| format!("{{\"input\":{}}}", input.get()));
+            write_if_silent(self.begin_call(index, &item, events), input, events);
         }
     }
 
@@ -217,6 +238,7 @@ impl ResponseDecoder {
                 self.end_item(index, item, events);
             }
         }
+        self.begin_custom_calls(events);
         if let Some(usage) = response.object("usage") {
             events.push(ModelEvent::Usage(count(&usage)));
         }
