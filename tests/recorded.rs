@@ -19,11 +19,11 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crablet::model::{Model, ModelEvent, Part, ResponseHead};
+use crablet::model::{EncodedCache, Model, ModelEvent, ResponseHead};
 use crablet::sse::SseParser;
 use serde_json::Value;
 use wire::files::{json_files, read_json};
-use wire::{bytes, compare, drops, intent, replay, scanned};
+use wire::{asked, bytes, compare, drops, replay, scanned};
 
 /// The wires that are spoken.
 const WIRES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini", "bedrock"];
@@ -45,8 +45,7 @@ fn main() -> ExitCode {
     for wire in folders(&folder) {
         let mut outcomes = Vec::new();
         let requests = folder.join(&wire).join("requests.jsonl");
-        // The others have no messages of this shape; their golden bodies stand in `wire_requests`.
-        if matches!(wire.as_str(), "anthropic" | "openai-chat") && requests.exists() {
+        if WIRES.contains(&wire.as_str()) && requests.exists() {
             outcomes.push(("requests".to_owned(), self::requests(&requests, &wire)));
         }
         for path in json_files(&folder.join(&wire)) {
@@ -136,76 +135,57 @@ fn scanned_and_walked(whole: &[u8]) -> [String; 2] {
     scanned::streams(payloads.iter().map(String::as_str))
 }
 
-/// What crablet sends for a conversation has the shapes that the live services accepted: the members of each message, of
-/// each part of its content and of each tool.
+/// What crablet sends for the same intent has the shape that the live service accepted, and never the one that it refused.
 fn requests(path: &Path, wire: &str) -> Result<(), Vec<String>> {
     let text = fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {error}")])?;
-    let mut accepted = BTreeSet::new();
+    let mut found = Vec::new();
+    let mut compared = 0;
     for line in text.lines() {
-        let request: Value = serde_json::from_str(line).map_err(|error| vec![format!("is not JSON: {error}")])?;
-        if request["accepted"] == true {
-            accepted.extend(shapes(&request["body"]));
+        let recorded: Value = serde_json::from_str(line).map_err(|error| vec![format!("is not JSON: {error}")])?;
+        let of = |name: &str| recorded[name].as_str().unwrap_or_default();
+        let is_accepted = recorded["accepted"] == true;
+        if !is_accepted && !is_refused_for_its_shape(&recorded) {
+            continue;
+        }
+        let body = &recorded["body"];
+        // What crablet has no type for is not asked for in another way either.
+        let Ok(request) = asked::request(wire, of("provider"), of("path"), body) else { continue };
+        compared += 1;
+        let sent = replay::wire(&request.model).encode(&request, &mut EncodedCache::default());
+        let sent = sent.map(|http| serde_json::from_slice::<Value>(&http.body).unwrap());
+        let wanted = asked::shape(wire, body);
+        match (is_accepted, sent) {
+            (true, Ok(sent)) if asked::shape(wire, &sent) == wanted => {}
+            (true, Ok(sent)) => {
+                found.push(format!("{}: sent     {}", of("id"), asked::shape(wire, &sent)));
+                found.push(format!("{}: accepted {wanted}", of("id")));
+            }
+            (true, Err(error)) => found.push(format!("{}: not sent: {error}", of("id"))),
+            (false, Ok(sent)) if asked::shape(wire, &sent) == wanted && sent_the_same(body, &sent) => {
+                found.push(format!("{}: is sent, and was refused: {}", of("id"), recorded["error"]));
+            }
+            (false, _) => {}
         }
     }
-    let mut found = Vec::new();
-    let (providers, reasoning): (&[&str], _) = match wire {
-        "anthropic" => (&["anthropic"], r#"{"signature":"s"}"#),
-        _ => (
-            &["openai", "mistral", "deepseek", "llamacpp", "groq", "openrouter", "custom"],
-            r#"{"reasoning_details":[{"type":"reasoning.text","text":"Hm."}]}"#,
-        ),
-    };
-    for provider in providers {
-        let model = replay::model(wire, provider).ok_or_else(Vec::new)?;
-        let mut request = intent::conversation(&model, reasoning);
-        // No recorded conversation has a picture for Anthropic, a failed result, or text for DeepSeek beside a picture.
-        request.messages[0] = intent::user("1", vec![intent::text("What is this?")]);
-        let result = |id| intent::result(id, "find", vec![intent::text("A.")], false);
-        request.messages[2] = intent::results("3", vec![result("call_1"), result("call_2")]);
-        if wire == "openai-chat" {
-            let spoken = Part::Reasoning { text: "Hm.".into(), replay: Some(intent::raw(reasoning)) };
-            request.messages[1] = intent::assistant(
-                "2",
-                &model,
-                vec![spoken, intent::call("call_1", "find", "{}"), intent::call("call_2", "find", "{}")],
-            );
-        }
-        let unknown = shapes(&replay::body(&request)).into_iter().filter(|shape| !accepted.contains(shape));
-        found.extend(unknown.map(|shape| format!("{provider}: nobody accepted {shape}")));
+    println!("{wire}: {compared} of {} requests compared", text.lines().count());
+    if compared == 0 && text.lines().next().is_some() {
+        found.push("no request could be asked for with crablet's types".to_owned());
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
-fn shapes(body: &Value) -> BTreeSet<String> {
-    let members = |value: &Value| {
-        let names = value.as_object().map(|object| object.keys().cloned().collect::<BTreeSet<_>>()).unwrap_or_default();
-        names.into_iter().collect::<Vec<_>>().join("+")
-    };
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let mut shapes = BTreeSet::new();
-    for message in list(&body["messages"]) {
-        // Both names of the role that gives instructions are documented; the recordings have the older one.
-        let role = message["role"].as_str().unwrap_or_default().replace("developer", "system");
-        let mut content = if message["content"].is_array() { "list" } else { "text" }.to_owned();
-        if message.get("content").is_none_or(Value::is_null) {
-            content = "none".to_owned();
-        }
-        if role != "system" {
-            shapes.insert(format!("{role} message with {content}: {}", members(&message)));
-        }
-        for part in list(&message["content"]) {
-            shapes.insert(format!("{role} part {}: {}", part["type"], members(&part)));
-        }
-        for call in list(&message["tool_calls"]) {
-            shapes.insert(format!("call: {} with {}", members(&call), members(&call["function"])));
-        }
-    }
-    for tool in list(&body["tools"]) {
-        if tool.get("strict").is_none() && tool.get("cache_control").is_none() {
-            shapes.insert(format!("tool: {} with {}", members(&tool), members(&tool["function"])));
-        }
-    }
-    shapes
+/// A bad key, an unknown model, or a conversation that is too long says nothing about the rest of a body.
+fn is_refused_for_its_shape(recorded: &Value) -> bool {
+    let told = recorded["error"]["message_contains"].as_str().unwrap_or_default().to_lowercase();
+    let is_about_the_model = recorded["status"] == 404
+        || (told.contains("model") && ["not", "isn", "invalid"].iter().any(|word| told.contains(word)));
+    recorded["error"]["kind"] == "bad_request" && !is_about_the_model && !told.contains("previous response")
+}
+
+/// Whether the numbers and schemas are the same too: a refusal can be for one of them.
+fn sent_the_same(recorded: &Value, sent: &Value) -> bool {
+    let schema = |body: &Value| body["tools"][0].get("input_schema").cloned();
+    recorded["temperature"] == sent["temperature"] && schema(recorded) == schema(sent)
 }
 
 fn head(response: &Value) -> Result<ResponseHead, Vec<String>> {

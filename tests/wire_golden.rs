@@ -128,6 +128,7 @@ fn the_documentation_says_what_happens() {
         "document-bytes",
         "document-url",
         "audio",
+        "video",
         "reasoning-effort",
         "reasoning-budget",
         "reasoning-off",

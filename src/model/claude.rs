@@ -23,7 +23,8 @@ pub(super) fn thinking(model: &str, options: &RequestOptions) -> Result<(Map<Str
         return Err(invalid("Claude cannot be made to call a tool while it reasons; leave one of the two out"));
     }
     let version = version(model);
-    if version < ADAPTIVE {
+    // The first one of these still takes a number.
+    if version < ADAPTIVE || (version == ADAPTIVE && matches!(reasoning, Reasoning::Budget(_))) {
         let budget = budget(model, reasoning, options.max_tokens)?;
         set("thinking", json!({"type": "enabled", "budget_tokens": budget}));
         return Ok((members, budget));

@@ -181,6 +181,7 @@ pub(crate) fn features_of_servers() -> Vec<Feature> {
         "image",
         "document",
         "audio",
+        "video",
         "cache-long",
         "user",
         "metadata",
@@ -246,6 +247,7 @@ pub(crate) fn features() -> Vec<Feature> {
         }),
         feature("text-file", "text files", |model| prompt(model, "text/plain", bytes(), Some("a.txt"))),
         feature("audio", "audio", |model| prompt(model, "audio/wav", bytes(), None)),
+        feature("video", "video", |model| prompt(model, "video/mp4", bytes(), None)),
         feature("result-image", "images in results of tools", |model| {
             let mut request = turn(model, None);
             request.messages[2] = results("3", vec![result("call_1", "find", vec![text("A."), image()], false)]);

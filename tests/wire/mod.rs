@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod asked;
 pub(crate) mod blocks;
 pub(crate) mod bytes;
 pub(crate) mod compare;

@@ -15,7 +15,7 @@ const GEMINI: &[&str] = &["gemini", "gemini-2-5"];
 const GOOGLE: &[&str] = &["gemini", "gemini-2-5", "vertex"];
 const BEDROCK: &[&str] = &["bedrock", "bedrock-nova"];
 const ANY: &[&str] = &[""];
-const FILES: &[&str] = &["image", "document", "text-file", "audio"];
+const FILES: &[&str] = &["image", "document", "text-file", "audio", "video"];
 
 /// The first one that fits counts.
 const SOURCES: &[(&[&str], &[&str], [&str; 3])] = &[

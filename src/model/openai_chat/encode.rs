@@ -304,6 +304,9 @@ fn file_part(file: &File, traits: &Traits) -> Result<Value, Error> {
             Audio::Bare => Some(json!({"type": "input_audio", "input_audio": data})),
             Audio::None => None,
         },
+        _ if media_type.starts_with("video/") => {
+            traits.takes_video.then(|| json!({"type": "video_url", "video_url": {"url": address}}))
+        }
         ("file", _) => match (traits.documents, data) {
             (Documents::File, Some(_)) | (Documents::FileOrAddress, _) => {
                 Some(json!({"type": "file", "file": {"filename": name, "file_data": address}}))

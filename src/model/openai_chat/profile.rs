@@ -133,6 +133,7 @@ pub(super) struct Traits {
     /// Whether an assistant message with calls must have content too.
     pub(super) needs_content: bool,
     pub(super) takes_images: bool,
+    pub(super) takes_video: bool,
     pub(super) audio: Audio,
     pub(super) documents: Documents,
     /// Whether a conversation that ends with the model's words is refused.
@@ -268,6 +269,7 @@ const CUSTOM: Traits = Traits {
     has_store: false,
     needs_content: false,
     takes_images: true,
+    takes_video: false,
     audio: Audio::Described,
     documents: Documents::File,
     ends_with_user: false,
@@ -334,6 +336,7 @@ const OPEN_ROUTER: Traits = Traits {
     name: "openrouter",
     base_url: "https://openrouter.ai/api/v1",
     hosts: &["openrouter.ai"],
+    takes_video: true,
     documents: Documents::FileOrAddress,
     has_metadata: true,
     cache: Cache::Marker,
@@ -394,6 +397,7 @@ const ZAI: Traits = Traits {
     name: "zai",
     base_url: "https://api.z.ai/api/paas/v4",
     hosts: &["api.z.ai", "open.bigmodel.cn"],
+    takes_video: true,
     audio: Audio::None,
     documents: Documents::None,
     user: Some("user_id"),
@@ -408,6 +412,7 @@ const QWEN: Traits = Traits {
     name: "qwen",
     base_url: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     hosts: &["dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "dashscope.aliyuncs.com"],
+    takes_video: true,
     documents: Documents::None,
     reasoning: ReasoningStyle::Enable,
     replay: ReasoningReplay::Content,
@@ -442,6 +447,7 @@ const VLLM: Traits = Traits {
     name: "vllm",
     base_url: "http://localhost:8000/v1",
     hosts: &[":8000"],
+    takes_video: true,
     output: Output::SchemaAlone,
     documents: Documents::None,
     ..CUSTOM

@@ -165,8 +165,8 @@ fn file_part(file: &File) -> Result<Value, Error> {
     };
     match (file.part_type(), &file.data) {
         ("image", _) => Ok(json!({"type": "input_image", "image_url": address})),
-        ("audio", _) => {
-            Err(invalid(format!("the Responses protocol takes no {media_type}; use the Chat Completions protocol")))
+        _ if media_type.starts_with("audio/") || media_type.starts_with("video/") => {
+            Err(invalid(format!("the Responses protocol takes no {media_type}")))
         }
         (_, FileData::Url(url)) => Ok(json!({"type": "input_file", "file_url": url})),
         (_, FileData::Base64(_)) => {
