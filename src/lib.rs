@@ -128,6 +128,11 @@ pub use time::Millis;
 #[doc = include_str!("../docs/rust.md")]
 mod guide {}
 
+/// The guide for structured output, whose Rust is compiled.
+#[cfg(all(doctest, feature = "native", feature = "models"))]
+#[doc = include_str!("../docs/structured-output.md")]
+mod output_guide {}
+
 /// The guide for authorization, whose Rust is compiled.
 #[cfg(all(doctest, feature = "native", feature = "oauth"))]
 #[doc = include_str!("../docs/authorization.md")]

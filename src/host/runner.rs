@@ -13,9 +13,9 @@ use super::{
     Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
     Journal, MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
 };
-use crate::agent::{self, Agent, Event, RestoreError, Session, ToolDefinition};
+use crate::agent::{self, Agent, Event, OutputDefinition, RestoreError, Session, ToolDefinition};
 use crate::error::{Error, ErrorKind};
-use crate::model::MessageId;
+use crate::model::{MessageId, OutputSchema};
 use crate::ordered_map::OrderedMap;
 
 /// An agent that can work: a definition, the functions behind it, and the platform they run on.
@@ -38,6 +38,13 @@ impl<H: Host> Runner<H> {
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         Arc::make_mut(&mut self.agent).instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets the object that the last answer of every run shall be.
+    #[must_use]
+    pub fn output(mut self, schema: OutputSchema) -> Self {
+        Arc::make_mut(&mut self.agent).output = Some(OutputDefinition::new(schema));
         self
     }
 

@@ -9,6 +9,7 @@ mod aborting;
 mod hooks;
 mod http;
 mod models;
+mod output;
 mod properties;
 mod restoring;
 mod storing;
