@@ -74,7 +74,8 @@ impl VirtualTime {
         let mut context = Context::from_waker(&waker);
         let mut tasks: Vec<Spawned> = Vec::new();
         loop {
-            while woken.0.swap(false, Ordering::SeqCst) {
+            // What a task has just spawned is to be polled too, before any time passes.
+            while woken.0.swap(false, Ordering::SeqCst) || !self.state.lock().unwrap().spawned.is_empty() {
                 if let Poll::Ready(outcome) = future.as_mut().poll(&mut context) {
                     self.state.lock().unwrap().spawned.append(&mut tasks);
                     return outcome;
