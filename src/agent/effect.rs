@@ -85,7 +85,7 @@ pub enum Effect {
         /// The tool that is the agent.
         tool: Arc<ToolDefinition>,
         /// What to do.
-        effect: Box<Effect>,
+        effect: Box<Self>,
     },
     /// Save the session; answered by `CheckpointSaved` or `CheckpointFailed`.
     ///

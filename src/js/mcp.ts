@@ -4,7 +4,7 @@ import { connectServer } from "./mcp-connection.js";
 import type { McpHandlers } from "./mcp-handlers.js";
 import { type McpPort, portPair } from "./mcp-port.js";
 import type { McpEraRecord, McpEvent } from "./mcp-protocol.js";
-import { type McpPairing, type McpPairOptions, pairShim } from "./mcp-pairing.js";
+import { pairShim } from "./mcp-pairing.js";
 import type { OAuthOptions } from "./oauth.js";
 import type { MaybePromise } from "./tool.js";
 

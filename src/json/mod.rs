@@ -2,6 +2,7 @@
 
 mod object;
 mod partial;
+#[cfg(feature = "openai-chat")]
 mod progress;
 mod raw;
 pub mod schema;
@@ -9,6 +10,7 @@ mod string;
 
 pub use object::Object;
 pub use partial::complete;
+#[cfg(feature = "openai-chat")]
 pub(crate) use progress::Progress;
 pub use raw::RawJson;
 pub use schema::{Schema, SchemaError};

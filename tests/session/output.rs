@@ -126,7 +126,7 @@ fn the_object_is_part_of_the_run_and_survives_a_restore() {
 
 #[test]
 fn a_run_that_cannot_give_its_object_says_why() {
-    let half = vec![text_block(0, r#"{"city":"Os"#), stop(StopReason::Length)].concat();
+    let half = [text_block(0, r#"{"city":"Os"#), stop(StopReason::Length)].concat();
     let mut host = Harness::prompted(asking(false));
     host.stream(half);
     host.end_stream();

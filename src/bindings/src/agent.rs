@@ -64,7 +64,7 @@ impl AgentHandle {
 
     /// Adds another agent as a tool. A tool of the definition with this name says how it is called; it is replaced.
     #[wasm_bindgen(js_name = addAgent)]
-    pub fn add_agent(&self, name: &str, agent: &AgentHandle) {
+    pub fn add_agent(&self, name: &str, agent: &Self) {
         let agent = agent.0.borrow().clone();
         let mut runner = self.0.borrow().clone();
         let written = runner.agent().tool(name).cloned();

@@ -216,7 +216,6 @@ fn read_policy(object: &Object<'_>) -> Policy {
         hook_timeout: object.integer("hookTimeoutMs"),
         first_byte_timeout: object.integer("firstByteTimeoutMs").unwrap_or(default.first_byte_timeout),
         idle_timeout: object.integer("idleTimeoutMs").unwrap_or(default.idle_timeout),
-        ..default
     }
 }
 

@@ -146,11 +146,8 @@ impl Lowering<'_> {
         let mut put = |name: &str, value: String| members.push((name.to_owned(), value));
         match keyword {
             "properties" | "$defs" | "definitions" => put(keyword, self.schemas_by_name(value, walk, depth)?),
-            "items" | "additionalProperties" if value == "false" || value == "true" => {
-                if self.dialect.takes(keyword) {
-                    put(keyword, value.to_owned());
-                }
-            }
+            "items" | "additionalProperties" if matches!(value, "false" | "true") && !self.dialect.takes(keyword) => {}
+            "items" | "additionalProperties" if matches!(value, "false" | "true") => put(keyword, value.to_owned()),
             "additionalProperties" | "patternProperties" if self.dialect.is_closed() => return None,
             "items" | "additionalProperties" => put(keyword, self.schema(value, walk, depth + 1)?),
             "anyOf" | "oneOf" => put("anyOf", self.list(value, walk, depth)?),

@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn variables_are_found_between_literals() {
-        let cases: [(&str, &str, Option<&[(&str, &str)]>); 8] = [
+        type Variables = &'static [(&'static str, &'static str)];
+        let cases: [(&str, &str, Option<Variables>); 8] = [
             ("test://template/{id}/data", "test://template/123/data", Some(&[("id", "123")])),
             ("test://template/{id}/data", "test://template/1/2/data", None),
             ("test://template/{id}/data", "test://template//data", None),
