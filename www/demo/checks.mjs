@@ -176,7 +176,7 @@ async function badInput({ check, demo, playground, screenshotFolder }) {
   }
 }
 
-async function httpServer({ check, playground }) {
+async function httpServer({ check, playground, screenshotFolder }) {
   const { page } = playground;
   const everything = await startEverything();
   try {
@@ -232,6 +232,27 @@ async function httpServer({ check, playground }) {
         await ask.uncheck();
       }
     });
+
+    await check(
+      "what a server asks for is shown as a form that names it, and sent or declined by the user",
+      async () => {
+        const dialog = page.getByRole("dialog");
+        await playground.send("Trigger the elicitation request");
+        await dialog.getByText("everything").waitFor();
+        const name = `Ada ${random()}`;
+        await dialog.getByLabel("String", { exact: true }).fill(name);
+        assert.deepEqual(await playground.accessibilityFaults(), []);
+        await page.screenshot({ path: join(screenshotFolder, "elicitation.png") });
+        await dialog.getByRole("button", { name: "Send" }).click();
+        await playground.answered();
+        assert.match((await playground.toolCards())[0].text, new RegExp(name));
+        await playground.send("Trigger the elicitation request");
+        await dialog.getByRole("button", { name: "Decline" }).click();
+        await playground.answered();
+        assert.match((await playground.toolCards())[0].text, /decline/i);
+        assert.equal(await dialog.count(), 0);
+      },
+    );
 
     await check("abort in the middle of a tool ends it at once, and the next prompt works", async () => {
       await playground.send("Trigger the long running operation");

@@ -6,6 +6,7 @@ import { ChatView } from "./chat/chat-view";
 import { isEmpty, reset } from "./chat/conversation";
 import { keepOverReload, loadKept } from "./chat/session-file";
 import { loadDemo } from "./connection/demo";
+import { ElicitationDialog } from "./connection/elicitation-dialog";
 import { reconnectAll, serverStates } from "./connection/servers";
 import { isScripted, keepForSession, modelSettings, serverSettings } from "./connection/settings";
 import { Logo, PlusIcon, SettingsIcon, ThemeIcon } from "./ui/icons";
@@ -84,6 +85,7 @@ export function App() {
         <ChatView />
       </main>
       <SidePanel firstTabRef={firstTab} onClose={close} />
+      <ElicitationDialog />
       {isOver && <button type="button" class="backdrop" tabIndex={-1} onClick={close} aria-label="Close the panel" />}
     </div>
   );

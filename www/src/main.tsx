@@ -8,6 +8,7 @@ import "./styles/markdown.css";
 import "./styles/tool-card.css";
 import "./styles/composer.css";
 import "./styles/panel.css";
+import "./styles/elicitation.css";
 import "./styles/inspector.css";
 
 const root = document.getElementById("app");

@@ -1,5 +1,6 @@
 // How an MCP server is reached: by its address, or through crablet-shim on this machine.
 import { mcp, type McpServer } from "crablet";
+import { elicitation } from "./elicitation";
 import { isWebAddress } from "./providers";
 
 export interface HttpServerSettings {
@@ -23,11 +24,12 @@ export const DEFAULT_SHIM_URL = "ws://127.0.0.1:6735";
 
 /** The server that these settings name. */
 export function serverOf(settings: ServerSettings): McpServer {
-  if (settings.type === "http") return mcp.http(settings.url.trim());
+  if (settings.type === "http") return mcp.http(settings.url.trim(), { elicitation });
   return mcp.shim({
     server: settings.name,
     token: settings.token.trim(),
     url: settings.url.trim() || DEFAULT_SHIM_URL,
+    elicitation,
   });
 }
 
