@@ -6,6 +6,8 @@ mod http;
 mod loopback;
 #[cfg(unix)]
 pub mod process;
+#[cfg(feature = "mcp-server")]
+mod serve_stdio;
 #[cfg(feature = "oauth")]
 mod signing;
 mod socket;
@@ -23,6 +25,8 @@ pub use file_store::FileStore;
 pub use http::HttpBody;
 #[cfg(feature = "oauth")]
 pub use loopback::LoopbackConsent;
+#[cfg(feature = "mcp-server")]
+pub use serve_stdio::serve_stdio;
 pub use socket::WebSocket;
 
 use crate::error::{Error, ErrorKind};

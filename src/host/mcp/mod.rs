@@ -14,6 +14,8 @@ mod network;
 #[cfg(feature = "shim")]
 mod pairing;
 mod pipe;
+#[cfg(feature = "mcp-server")]
+mod server;
 mod timers;
 mod tools;
 #[cfg(feature = "shim")]
@@ -27,6 +29,8 @@ pub use http::{HeaderSource, HttpServer};
 #[cfg(feature = "shim")]
 pub use pairing::{Paired, pair};
 pub use pipe::{PipeEnd, pipe};
+#[cfg(feature = "mcp-server")]
+pub use server::{IntoOutcome, McpServer, ServerCall, ServerControl, Serving};
 pub use tools::{live_tools, tools};
 
 use futures_channel::mpsc;
@@ -54,7 +58,12 @@ pub(crate) struct Carrier {
 impl Carrier {
     /// Hands something over; `false` when nobody is there any more.
     pub(crate) async fn deliver(&mut self, delivery: Delivery) -> bool {
-        let is_ready = std::future::poll_fn(|context| self.deliveries.poll_ready(context)).await.is_ok();
-        is_ready && self.deliveries.start_send(delivery).is_ok()
+        send(&mut self.deliveries, delivery).await
     }
+}
+
+/// Hands something over once there is a place for it; `false` when nobody is there any more.
+pub(crate) async fn send<T>(sender: &mut mpsc::Sender<T>, item: T) -> bool {
+    let is_ready = std::future::poll_fn(|context| sender.poll_ready(context)).await.is_ok();
+    is_ready && sender.start_send(item).is_ok()
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use futures_channel::mpsc;
 use futures_util::stream::StreamExt;
 
-use super::{Carrier, ConnectOptions, Connection, Delivery};
+use super::{Carrier, ConnectOptions, Connection, Delivery, send};
 use crate::error::{Error, ErrorKind};
 use crate::host::Host;
 use crate::json::RawJson;
@@ -28,8 +28,7 @@ pub struct PipeEnd {
 impl PipeEnd {
     /// Sends a message once the pipe has a place for it; whether the other end is still there.
     pub async fn send(&mut self, message: RawJson) -> bool {
-        let is_ready = poll_fn(|context| self.sender.poll_ready(context)).await.is_ok();
-        is_ready && self.sender.start_send(message).is_ok()
+        send(&mut self.sender, message).await
     }
 
     /// The next message; `None` once the other end is gone.

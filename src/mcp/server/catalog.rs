@@ -206,6 +206,14 @@ impl Catalog {
         self.templates.iter().find_map(|template| template.1.variables(uri))
     }
 
+    /// The address or template under which a resource of this address is served.
+    #[cfg(feature = "host")]
+    pub(crate) fn place_of(&self, uri: &str) -> Option<&str> {
+        let exact = self.resources.iter().find(|resource| resource.uri == uri).map(|resource| &resource.uri);
+        let family = || self.templates.iter().find(|template| template.1.variables(uri).is_some());
+        exact.or_else(|| family().map(|template| &template.0.uri)).map(String::as_str)
+    }
+
     pub(super) fn has_resources(&self) -> bool {
         !self.resources.is_empty() || !self.templates.is_empty()
     }
