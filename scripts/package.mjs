@@ -74,6 +74,7 @@ async function buildEntries() {
     { name: "index.workerd", from: "index.ts", module: "workerd" },
     { name: "index.edge-light", from: "index.ts", module: "edge-light" },
     { name: "slim", from: "index.ts", module: "slim" },
+    { name: "stores", from: "stores/index.ts", module: "slim" },
     { name: "test", from: "test.ts", module: "slim" },
     { name: "models", from: "models.ts", module: "slim" },
     { name: "oauth", from: "oauth/index.ts", module: "slim" },

@@ -10,14 +10,19 @@ import { findChromium, QUIET } from "../../www/demo/chromium.mjs";
  *
  * @template T
  * @param {(page: import("playwright-core").Page) => Promise<T>} use
+ * @param {{ extension?: string }} [options] the folder of an extension to load
  * @returns {Promise<T>}
  */
-export async function withPage(use) {
+export async function withPage(use, { extension } = {}) {
   const profile = await mkdtemp(join(tmpdir(), "crablet-chromium-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: findChromium(),
     headless: true,
-    args: [...QUIET, ...(process.getuid?.() === 0 ? ["--no-sandbox"] : [])],
+    args: [
+      ...QUIET,
+      ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
+      ...(extension === undefined ? [] : [`--disable-extensions-except=${extension}`, `--load-extension=${extension}`]),
+    ],
   });
   try {
     const page = await context.newPage();

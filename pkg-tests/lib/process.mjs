@@ -49,7 +49,8 @@ export async function run(program, args, { timeout = 120_000, ...options } = {})
  * @param {string[]} args
  * @param {{ ready: RegExp, cwd?: string, env?: Record<string, string>, controlFd?: boolean }} options with `controlFd` the
  *   output of file descriptor 3 is read as well
- * @returns {Promise<{ match: RegExpExecArray, output: () => string, stop: () => Promise<void> }>}
+ * @returns {Promise<{ match: RegExpExecArray, output: () => string, stop: () => Promise<void>, kill: () => Promise<void> }>}
+ *   `kill` gives it no time to do anything
  */
 export async function startServer(program, args, { ready, ...options }) {
   const child = startChild(program, args, options);
@@ -57,7 +58,7 @@ export async function startServer(program, args, { ready, ...options }) {
   const deadline = Date.now() + READY_TIMEOUT;
   while (Date.now() < deadline && child.process.exitCode === null) {
     const match = ready.exec(child.output());
-    if (match) return { match, output: child.output, stop };
+    if (match) return { match, output: child.output, stop, kill: () => killChild(child.process) };
     await Promise.race([child.changed(), new Promise((resolve) => setTimeout(resolve, 200))]);
   }
   await stop();
@@ -116,6 +117,12 @@ async function stopChild(child) {
   const timer = setTimeout(() => signalGroup(child, "SIGKILL"), STOP_TIMEOUT);
   await closed;
   clearTimeout(timer);
+}
+
+async function killChild(child) {
+  const closed = once(child, "close");
+  signalGroup(child, "SIGKILL");
+  await closed;
 }
 
 /** Signals the process and all that it started: it leads a group of its own. */

@@ -125,9 +125,10 @@ impl<H: Host> Conversation<H> {
     }
 
     /// What has changed since the last time this was asked, for a caller that keeps the saved form without a journal. The
-    /// lines of a [`Save::Append`] belong behind what the calls before gave.
+    /// lines of a [`Save::Append`] belong behind what the calls before gave. With a journal, what it was not yet given: for a
+    /// caller that is about to drop the conversation and saves the rest itself.
     pub fn changes(&self) -> Save {
-        self.driver.edit_session(Session::changes)
+        self.driver.changes()
     }
 
     /// The state of a conversation that begins with this one's history up to a message.

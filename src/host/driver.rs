@@ -226,6 +226,14 @@ impl Driver {
         save.map(|save| Waiting { seqs, save, gap })
     }
 
+    /// What has changed since the last checkpoint that was taken.
+    pub(super) fn changes(&self) -> Save {
+        let mut state = self.lock();
+        let waiting = std::mem::take(&mut state.checkpoints).into_iter().map(|(_, save)| save);
+        let waiting: Vec<Save> = waiting.chain([state.session.changes()]).collect();
+        waiting.into_iter().reduce(Save::then).unwrap_or(Save::Append(String::new()))
+    }
+
     /// Remembers whether what comes next can build on what was just saved.
     pub(super) fn was_saved(&self, failure: Option<&Error>) {
         self.lock().gap = failure.cloned();

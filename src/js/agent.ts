@@ -20,8 +20,10 @@ import type { Input } from "./message.js";
 import type { AgentOptions, RunOptions } from "./options.js";
 import type { OutputOf, RunOutput } from "./output.js";
 import type { Approve, Run, RunResult } from "./run.js";
+import { Place } from "./place.js";
 import type { Schema } from "./schema.js";
 import { Session, type SessionSnapshot } from "./session.js";
+import { type SessionStore, storageError } from "./store.js";
 import type { ToolSet } from "./tool.js";
 
 /** An MCP server of an agent. */
@@ -85,6 +87,24 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
    */
   loop(saved?: SessionSnapshot): AgentLoop<T> {
     return new AgentLoop<T>(this.session(saved));
+  }
+
+  /**
+   * Takes up the conversation that a store keeps under an id, or begins it there. From now on it is saved before anything
+   * happens that a restore must know of: a tool that is not `repeatable` runs only once the checkpoint that records its start
+   * is saved, and a save that fails ends the run. What was open when it was saved goes on with `resume()`.
+   *
+   * @param options `saved` is where a conversation begins that the store does not have yet, such as a fork.
+   * @throws CrabletError `storage` when the store cannot be read; `invalid-input` when what it keeps is no conversation.
+   */
+  async open(id: string, store: SessionStore, options: { readonly saved?: SessionSnapshot } = {}): Promise<Session<T>> {
+    const stored = await store.read(id).catch((thrown: unknown) => {
+      throw storageError(thrown, `the session ${JSON.stringify(id)} could not be read`);
+    });
+    const place = new Place(store, id, stored?.version ?? 0);
+    const saved =
+      stored === undefined ? options.saved : { version: 1 as const, snapshot: `${stored.entries.join("\n")}\n` };
+    return new Session<T>(this.parts(), saved, { place });
   }
 
   /**

@@ -25,7 +25,8 @@ export interface Core {
 export interface CoreAgent {
   addServer(server: CoreMcp, ...settle: Settle): void;
   addAgent(name: string, agent: CoreAgent): void;
-  conversation(snapshot: string | undefined): CoreConversation;
+  /** `journal` is given the lines to add to the saved text; without it, `changes` is asked. */
+  conversation(saved: string | undefined, journal: ((lines: string) => Promise<void>) | undefined): CoreConversation;
   free(): void;
 }
 
@@ -37,6 +38,8 @@ export interface CoreConversation {
   editQueued(id: string, content: string): void;
   unqueue(id: string): void;
   snapshot(): string;
+  /** The lines that are new since the last time, or the whole. */
+  changes(): string;
   free(): void;
 }
 
@@ -49,7 +52,7 @@ export interface CoreRun {
   steer(content: string): string;
   /** Gives the id of the message. */
   followUp(content: string): string;
-  approve(callId: string, allow: boolean, reason: string | undefined): void;
+  approve(callId: string, allow: boolean, reason: string | undefined, inputHash: string | undefined): void;
   toolResult(callId: string, output: string): void;
   detach(): void;
   free(): void;

@@ -53,7 +53,11 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
     | { readonly type: "tool-input-delta"; readonly id: string; readonly callId: string; readonly delta: string }
     | { readonly type: "tool-input-end"; readonly id: string; readonly callId: string }
     | ({ readonly type: "tool-call" } & ToolCall<T>)
-    | ({ readonly type: "approval-request" } & ToolCall<T>)
+    | ({
+        readonly type: "approval-request";
+        /** Names the input: a decision that gives it holds for no other. */
+        readonly inputHash: string;
+      } & ToolCall<T>)
     | { readonly type: "approval-response"; readonly callId: string; readonly allowed: boolean }
     | {
         readonly type: "tool-start";

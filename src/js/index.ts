@@ -136,15 +136,17 @@ export type {
   StandardResult,
   StandardSchema,
 } from "./schema.js";
-export type { QueuedMessage, QueuedMessages } from "./saved-text.js";
+export type { QueuedMessage, QueuedMessages, TreeEntry } from "./saved-text.js";
 export { readServerSentEvents, type ServerSentEvent } from "./server-sent-events.js";
 export type {
+  PendingApproval,
   Session,
   SessionSnapshot,
   SessionState,
   SessionStatus,
 } from "./session.js";
 export { type Skill, skill, skillFromUrl } from "./skill.js";
+export type { SessionStore, StoredSession } from "./store.js";
 export {
   type ClientTool,
   type ClientToolDefinition,

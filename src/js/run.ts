@@ -194,9 +194,12 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     this.#inCore((core) => core.toolResult(callId, toJson(outputOf(output), "the result")));
   }
 
-  /** Decides about a call that waits for an approval. The reason of a denial is told to the model. */
-  approve(callId: string, allow = true, reason?: string): void {
-    this.#inCore((core) => core.approve(callId, allow, reason));
+  /**
+   * Decides about a call that waits for an approval. The reason of a denial is told to the model. With the `inputHash` of the
+   * request, the decision holds for no other input.
+   */
+  approve(callId: string, allow = true, reason?: string, inputHash?: string): void {
+    this.#inCore((core) => core.approve(callId, allow, reason, inputHash));
   }
 
   /** Stops the run: requests are closed and the signals of tools abort before this returns. */
@@ -394,7 +397,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
       }
       this.#approvals -= 1;
       // The run may have ended meanwhile, or another may have decided.
-      if (!this.#isOver) this.#core?.approve(call.callId, allow === true, reason);
+      if (!this.#isOver) this.#core?.approve(call.callId, allow === true, reason, call.inputHash);
     };
     void decide().catch(() => {});
   }

@@ -8,7 +8,17 @@ import { type AssistantMessage, contentOf, type Input, type Message } from "./me
 import type { RunOptions } from "./options.js";
 import { type OutputOf, RunOutput } from "./output.js";
 import { Run } from "./run.js";
-import { contentsOf, type QueuedMessages } from "./saved-text.js";
+import type { Place } from "./place.js";
+import {
+  contentsOf,
+  forkText,
+  labelLines,
+  moveLines,
+  type QueuedMessages,
+  SavedText,
+  type TreeEntry,
+  treeOf,
+} from "./saved-text.js";
 import type { Schema } from "./schema.js";
 import { outputOf, type ToolSet } from "./tool.js";
 import { StreamingMessage, Transcript } from "./transcript.js";
@@ -26,6 +36,12 @@ export type SessionStatus =
   /** The last run failed; a prompt is welcome. */
   | "error";
 
+/** A call that waits for an approval. */
+export type PendingApproval = ToolCall & {
+  /** Names the input: a decision holds for no other. Not known of a restored session until `resume()`. */
+  readonly inputHash?: string;
+};
+
 /** What a user interface shows of a session. Never changes: the same object until something happened. */
 export interface SessionState {
   readonly status: SessionStatus;
@@ -33,7 +49,7 @@ export interface SessionState {
   /** The message that is being streamed. */
   readonly streaming: AssistantMessage | undefined;
   /** The calls that wait for an approval. */
-  readonly pending: readonly ToolCall[];
+  readonly pending: readonly PendingApproval[];
   /** The calls of client-side tools that wait for `toolResult()`. */
   readonly clientCalls: readonly ToolCall[];
   /** What made the last run fail. */
@@ -58,29 +74,33 @@ export class Session<T extends ToolSet = ToolSet> {
   readonly #listeners = new Set<() => void>();
   #streaming = new StreamingMessage();
   #transcript: Transcript;
+  readonly #saved: SavedText;
+  readonly #place: Place | undefined;
   #held: Held | undefined;
-  #saved: string | undefined;
   #run: Run<T, unknown> | undefined;
   #status: SessionStatus = "idle";
-  #pending: readonly ToolCall[] = [];
+  #pending: readonly PendingApproval[] = [];
   #clientCalls: readonly ToolCall[] = [];
   /** The tools of the calls of the step, sub-agents' included. */
   readonly #callNames = new Map<string, string>();
   /** What was decided while no run was at work. */
   #decisions: ((run: CoreRun) => void)[] = [];
+  /** Whether the end of a run was saved and is still to be said in the module. */
+  #isEnding = false;
   #error: ErrorInfo | undefined;
   #state: SessionState | undefined;
 
   /** @internal */
-  constructor(parts: AgentParts, saved: SessionSnapshot | undefined, { isOnce = false } = {}) {
+  constructor(
+    parts: AgentParts,
+    saved: SessionSnapshot | undefined,
+    { isOnce = false, place }: { readonly isOnce?: boolean; readonly place?: Place | undefined } = {},
+  ) {
     this.#parts = parts;
     this.#isOnce = isOnce;
-    this.#saved = textOf(saved);
-    const restored = this.#saved === undefined ? undefined : contentsOf(this.#saved);
-    this.#transcript = new Transcript(restored?.messages);
-    if (restored !== undefined) {
-      this.#status = restored.isOpen ? "interrupted" : "idle";
-    }
+    this.#place = place;
+    this.#saved = new SavedText(textOf(saved));
+    this.#transcript = this.#restored();
   }
 
   /**
@@ -104,10 +124,14 @@ export class Session<T extends ToolSet = ToolSet> {
     });
   }
 
-  /** Decides about a call that waits for an approval. When no run is at work, `resume()` goes on with the decision. */
+  /**
+   * Decides about a call that waits for an approval. When no run is at work, `resume()` goes on with the decision. It holds for
+   * the input that `pending` shows and no other.
+   */
   approve(callId: string, allow = true, reason?: string): void {
-    if (this.#run !== undefined) this.#run.approve(callId, allow, reason);
-    else this.#decisions.push((run) => run.approve(callId, allow, reason));
+    const inputHash = this.#pending.find((call) => call.callId === callId)?.inputHash;
+    if (this.#run !== undefined) this.#run.approve(callId, allow, reason, inputHash);
+    else this.#decisions.push((run) => run.approve(callId, allow, reason, inputHash));
     this.#pending = this.#pending.filter((call) => call.callId !== callId);
     this.#changed();
   }
@@ -128,7 +152,8 @@ export class Session<T extends ToolSet = ToolSet> {
   queued(): QueuedMessages {
     const live = liveOf(this.#held)?.conversation.queued();
     if (live !== undefined) return JSON.parse(live) as QueuedMessages;
-    return this.#saved === undefined ? { steers: [], followUps: [] } : contentsOf(this.#saved).queued;
+    const text = this.#saved.text;
+    return text === undefined ? { steers: [], followUps: [] } : contentsOf(text).queued;
   }
 
   /**
@@ -177,8 +202,86 @@ export class Session<T extends ToolSet = ToolSet> {
 
   /** The conversation, to be saved. May be called at any moment, also while a run is active. */
   toJSON(): SessionSnapshot {
-    const snapshot = liveOf(this.#held)?.conversation.snapshot() ?? this.#saved;
+    const snapshot = this.#text();
     return snapshot === undefined ? { version: 1 } : { version: 1, snapshot };
+  }
+
+  /** Every message of the session in the order in which they came, also those that `seek()` left. */
+  tree(): readonly TreeEntry[] {
+    const text = this.#text();
+    return text === undefined ? [] : treeOf(text);
+  }
+
+  /**
+   * Goes to another place of the session's tree: the next prompt follows this message, or begins an empty history. What
+   * followed it so far stays in the tree. In a store, it is saved when the promise resolves.
+   *
+   * @throws CrabletError `busy` while a run is not finished; `invalid-input` when there is no such message, or when it is an
+   *   answer with tool calls, after which no conversation can go on.
+   */
+  async seek(messageId?: string): Promise<void> {
+    const text = this.#settled();
+    if (text === undefined && messageId === undefined) return;
+    const lines = moveLines(text ?? "", messageId);
+    const saving = this.#add(lines);
+    this.#transcript = this.#restored();
+    this.#changed();
+    await saving;
+  }
+
+  /**
+   * Names a place of the session's tree, to find it again in `tree()`; without a label the name is taken away. In a store, it is
+   * saved when the promise resolves.
+   *
+   * @throws CrabletError `busy` while a run is not finished; `invalid-input` when there is no such message.
+   */
+  async label(messageId: string, label?: string): Promise<void> {
+    await this.#add(labelLines(this.#settled() ?? "", messageId, label));
+  }
+
+  /**
+   * A conversation that begins with the history of this one up to a message, the last one by default, and goes its own way: for
+   * `agent.session()`, or `agent.open()` under another id.
+   *
+   * @throws CrabletError `invalid-input` when there is no such message, or when it is an answer with tool calls.
+   */
+  fork(messageId?: string): SessionSnapshot {
+    const text = this.#text();
+    const last = messageId ?? (text === undefined ? undefined : contentsOf(text).messages.at(-1)?.id);
+    if (last === undefined) return { version: 1 };
+    return { version: 1, snapshot: forkText(text ?? "", last) };
+  }
+
+  /** The conversation as it is now. */
+  #text(): string | undefined {
+    return liveOf(this.#held)?.conversation.snapshot() ?? this.#saved.text;
+  }
+
+  /** The text of a conversation that nothing works on. */
+  #settled(): string | undefined {
+    if (this.#run !== undefined || OPEN.has(this.#status))
+      throw new CrabletError({
+        kind: "busy",
+        message: "a run of this session is not finished: wait for it, abort it or resume() it first",
+      });
+    this.#release();
+    return this.#saved.text;
+  }
+
+  /** Adds lines to what is saved. */
+  async #add(lines: string): Promise<void> {
+    const whole = this.#saved.add(lines);
+    await this.#place?.write(lines, whole);
+  }
+
+  /** Takes up what is saved. */
+  #restored(): Transcript {
+    const text = this.#saved.text;
+    const restored = text === undefined ? undefined : contentsOf(text);
+    this.#status = restored?.isOpen === true ? "interrupted" : "idle";
+    this.#isEnding = restored?.isEnding === true;
+    this.#pending = restored?.pending ?? [];
+    return new Transcript(restored?.messages);
   }
 
   #start<Output>(
@@ -225,16 +328,21 @@ export class Session<T extends ToolSet = ToolSet> {
       return this.#held;
     }
     this.#release();
-    const conversation = agent.conversation(this.#saved);
+    const journal = this.#place === undefined ? undefined : (lines: string) => this.#add(lines);
+    const conversation = agent.conversation(this.#saved.text, journal);
     const held: Held = { agent, conversation, isOwn, life, release: () => this.#release() };
     this.#held = held;
     registry.register(this, held, held);
+    if (this.#isEnding) await finish(conversation, life);
+    this.#isEnding = false;
     return held;
   }
 
   /** Keeps the conversation outside the module, where a trap in it does no harm. */
   #checkpoint(): void {
-    if (!this.#isOnce) this.#saved = liveOf(this.#held)?.conversation.snapshot() ?? this.#saved;
+    const held = liveOf(this.#held);
+    // With a store, every checkpoint comes by itself.
+    if (!this.#isOnce && this.#place === undefined && held !== undefined) this.#saved.add(held.conversation.changes());
   }
 
   #observe(events: readonly AgentEvent[]): void {
@@ -335,13 +443,11 @@ export class Session<T extends ToolSet = ToolSet> {
   /** Goes back to the last checkpoint, after a trap. */
   #revert(): void {
     this.#release();
-    if (this.#saved === undefined) return;
-    const { messages, isOpen } = contentsOf(this.#saved);
-    this.#transcript = new Transcript(messages);
+    if (this.#saved.text === undefined) return;
+    this.#transcript = this.#restored();
     this.#streaming = new StreamingMessage();
-    this.#pending = [];
     this.#clientCalls = [];
-    this.#status = isOpen ? "interrupted" : "error";
+    if (this.#status === "idle") this.#status = "error";
   }
 
   /** Saves the conversation as text and releases its memory in the module. */
@@ -353,7 +459,8 @@ export class Session<T extends ToolSet = ToolSet> {
     registry.unregister(held);
     // A dead instance has nothing to release; the last saved text stands.
     if (liveOf(held) === undefined) return;
-    if (!this.#isOnce) this.#saved = held.conversation.snapshot();
+    // What a store refuses now it is given again with the next write.
+    if (!this.#isOnce) this.#add(held.conversation.changes()).catch(() => {});
     free(held);
   }
 
@@ -378,6 +485,21 @@ const OPEN: ReadonlySet<SessionStatus> = new Set<SessionStatus>([
   "awaiting-approval",
   "awaiting-result",
 ]);
+/** Reads what is left of a run whose end was saved. */
+async function finish(conversation: CoreConversation, life: Life): Promise<void> {
+  const run = conversation.resume();
+  if (run === undefined) return;
+  const next = (): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const forget = life.onEnd(reject);
+      run.next((...batch) => {
+        forget();
+        resolve(batch.length);
+      });
+    });
+  while ((await next()) > 0);
+  run.free();
+}
 
 /** After these, going on from an older checkpoint would do something a second time. */
 const CHECKPOINTS: ReadonlySet<string> = new Set<AgentEvent["type"]>(["tool-start", "tool-result", "step-end"]);
