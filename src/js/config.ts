@@ -20,7 +20,6 @@ export function configOf(given: AgentOptions<ToolSet>, models: Models): Record<s
       maxCost: options.maxCost,
       compaction: options.compaction,
       timeoutMs: options.timeoutMs,
-      approvalTimeoutMs: options.approvalTimeoutMs,
       firstByteTimeoutMs: options.firstByteTimeoutMs,
       idleTimeoutMs: options.idleTimeoutMs,
       hookTimeoutMs: options.hookTimeoutMs,

@@ -69,8 +69,6 @@ export interface Limits {
   readonly maxCost?: number;
   /** The most milliseconds of one run. Default: no limit. */
   readonly timeoutMs?: number;
-  /** The most milliseconds that a person may take to decide about a call; then it is not run. Default: no limit. */
-  readonly approvalTimeoutMs?: number;
   /** The most milliseconds until the first byte of a model's answer. Default 120 000. */
   readonly firstByteTimeoutMs?: number;
   /** The most milliseconds between two chunks of a model's answer. Default 120 000. */
