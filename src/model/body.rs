@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::http::HttpRequest;
 use super::names::wire_tool_name;
 use super::request::{Access, ModelRequest, ToolSpec};
+use super::tool_schema;
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 
@@ -203,23 +204,7 @@ pub(super) fn tool_list<'tool>(
         if !tool.description.is_empty() {
             members.push_str(&format!("\"description\":{},", json(&tool.description)?));
         }
-        list.push(write(&members, &object_schema(&tool.input_schema)?));
+        list.push(write(&members, &tool_schema::lowered(&tool.input_schema)?));
     }
     Ok(list.join(","))
-}
-
-/// A tool's schema as providers demand it: an object with `type` and `properties`, also where the author left them out.
-fn object_schema(schema: &RawJson) -> Result<String, Error> {
-    let object = Object::parse(schema.as_str())
-        .map_err(|error| invalid(format!("the input schema of a tool must be a JSON object: {error}")))?;
-    let missing = [("type", r#""type":"object""#), ("properties", r#""properties":{}"#)];
-    let added: Vec<_> =
-        missing.into_iter().filter(|(name, _)| object.get(name).is_none()).map(|(_, text)| text).collect();
-    if added.is_empty() {
-        return Ok(schema.as_str().to_owned());
-    }
-    let members = object.iter().map(|(name, value)| Ok(format!("{}:{}", json(name)?, value.get())));
-    let members: Vec<_> =
-        added.into_iter().map(|text| Ok(text.to_owned())).chain(members).collect::<Result<_, Error>>()?;
-    Ok(format!("{{{}}}", members.join(",")))
 }

@@ -49,6 +49,8 @@ mod request;
 mod retry_after;
 #[cfg(any(feature = "anthropic", feature = "openai-chat"))]
 mod scanner;
+#[cfg(feature = "wires")]
+mod tool_schema;
 mod transcript;
 #[cfg(feature = "vertex")]
 pub mod vertex;

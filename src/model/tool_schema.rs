@@ -1,0 +1,304 @@
+//! The schema of a tool's input, as services take it.
+//!
+//! They refuse the whole request for a root that is not an object with `type` and `properties`, or that has `oneOf`, `anyOf`,
+//! `allOf`, `enum` or `not` (OpenAI, "Function calling"; Anthropic, "Tool use"), and for keywords in the form of older drafts
+//! than 2020-12 (Anthropic). Servers of the Model Context Protocol send all of these. What is sent never demands more than
+//! the schema does, and the input is checked against the schema itself.
+
+use super::body::{invalid, json};
+use crate::error::Error;
+use crate::json::{Object, RawJson};
+
+/// How deep subschemas are followed.
+const MAX_DEPTH: usize = 64;
+
+/// The most branches and references of a root that are followed: more than any tool has, and few enough that a schema made
+/// to take for ever does not.
+const MAX_BRANCHES: usize = 64;
+
+/// A schema as it is sent. One that services take is unchanged.
+pub(super) fn lowered(schema: &RawJson) -> Result<String, Error> {
+    let text = schema.as_str();
+    let root = Object::parse(text)
+        .map_err(|error| invalid(format!("the input schema of a tool must be a JSON object: {error}")))?;
+    let is_taken = root.string("type").as_deref() == Some("object")
+        && root.get("properties").is_some()
+        && root.iter().all(|(name, _)| !is_refused(name))
+        && !is_old(text);
+    if is_taken {
+        return Ok(text.to_owned());
+    }
+    let mut lowered = Lowered::default();
+    lowered.gather(&root, &root, Place::Root)?;
+    lowered.write()
+}
+
+/// The keywords that a root may not have.
+fn is_refused(keyword: &str) -> bool {
+    matches!(keyword, "$ref" | "allOf" | "anyOf" | "oneOf" | "not" | "enum" | "const" | "if" | "then" | "else")
+}
+
+/// Whether the text may hold keywords in their older form. A text that only looks so is rewritten as it is.
+fn is_old(text: &str) -> bool {
+    ["\"items\":[", "\"items\": [", "\"exclusiveM", "\"required\":t", "\"required\": t"]
+        .iter()
+        .any(|old| text.contains(old))
+}
+
+/// Where the members of a schema stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At the root, or where a reference at the root leads.
+    Root,
+    /// In a branch that always holds.
+    Always,
+    /// In a branch that may hold.
+    Maybe,
+}
+
+/// One object made of a root and its branches.
+#[derive(Default)]
+struct Lowered {
+    properties: Vec<(String, String)>,
+    required: Vec<String>,
+    others: Vec<(String, String)>,
+    followed: usize,
+}
+
+impl Lowered {
+    fn gather(&mut self, document: &Object<'_>, schema: &Object<'_>, place: Place) -> Result<(), Error> {
+        self.followed += 1;
+        if self.followed > MAX_BRANCHES {
+            return Ok(());
+        }
+        for (keyword, value) in schema.iter() {
+            let branch = match keyword {
+                "anyOf" | "oneOf" => Place::Maybe,
+                _ if place == Place::Root => Place::Always,
+                _ => place,
+            };
+            match keyword {
+                "$ref" => {
+                    if let Some(target) = schema.string("$ref").and_then(|reference| resolve(document, &reference)) {
+                        self.gather(document, &target, place)?;
+                    }
+                }
+                "allOf" | "anyOf" | "oneOf" => {
+                    for schema in schema.objects(keyword) {
+                        self.gather(document, &schema, branch)?;
+                    }
+                }
+                "properties" => {
+                    for (name, property) in Object::parse(value.get()).unwrap_or_default().iter() {
+                        if !self.properties.iter().any(|(known, _)| known == name) {
+                            self.properties.push((name.to_owned(), modern(property.get(), 0)?));
+                        }
+                    }
+                }
+                "required" if place != Place::Maybe => {
+                    let names: Vec<String> = schema.read("required").unwrap_or_default();
+                    self.required.extend(names);
+                }
+                "$defs" | "definitions" if place == Place::Root => {
+                    self.others.push((keyword.to_owned(), modern_members(value.get(), 0)?));
+                }
+                "type" | "required" => {}
+                _ if place == Place::Root && !is_refused(keyword) => {
+                    self.others.push((keyword.to_owned(), value.get().to_owned()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(mut self) -> Result<String, Error> {
+        let mut members = vec![("type".to_owned(), "\"object\"".to_owned())];
+        members.push(("properties".to_owned(), object(&self.properties)?));
+        self.required.retain(|name| self.properties.iter().any(|(known, _)| known == name));
+        self.required.dedup();
+        if !self.required.is_empty() {
+            members.push(("required".to_owned(), json(&self.required)?));
+        }
+        for (name, value) in self.others {
+            if !members.iter().any(|(known, _)| *known == name) {
+                members.push((name, value));
+            }
+        }
+        object(&members)
+    }
+}
+
+/// The definition that a reference within the document names.
+fn resolve<'text>(document: &Object<'text>, reference: &str) -> Option<Object<'text>> {
+    let (definitions, name) = reference.strip_prefix("#/")?.split_once('/')?;
+    document.object(definitions)?.object(name)
+}
+
+/// A subschema with its keywords in the form of 2020-12.
+fn modern(schema: &str, depth: usize) -> Result<String, Error> {
+    let Ok(parsed) = Object::parse(schema) else { return Ok(schema.to_owned()) };
+    if depth > MAX_DEPTH || !is_old(schema) {
+        return Ok(schema.to_owned());
+    }
+    let is_exclusive = |keyword: &str| parsed.boolean(keyword) == Some(true);
+    let mut members = Vec::new();
+    for (keyword, value) in parsed.iter() {
+        let text = value.get();
+        let (keyword, text) = match keyword {
+            "items" if text.starts_with('[') => ("prefixItems", modern_list(&parsed, keyword, depth)?),
+            "exclusiveMinimum" | "exclusiveMaximum" | "required" if matches!(text, "true" | "false") => continue,
+            "minimum" if is_exclusive("exclusiveMinimum") => ("exclusiveMinimum", text.to_owned()),
+            "maximum" if is_exclusive("exclusiveMaximum") => ("exclusiveMaximum", text.to_owned()),
+            "properties" | "patternProperties" | "$defs" | "definitions" => (keyword, modern_members(text, depth)?),
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => (keyword, modern_list(&parsed, keyword, depth)?),
+            "items" | "additionalProperties" | "not" => (keyword, modern(text, depth + 1)?),
+            _ => (keyword, text.to_owned()),
+        };
+        members.push((keyword.to_owned(), text));
+    }
+    object(&members)
+}
+
+fn modern_members(schemas: &str, depth: usize) -> Result<String, Error> {
+    let schemas = Object::parse(schemas).unwrap_or_default();
+    let members = schemas.iter().map(|(name, schema)| Ok((name.to_owned(), modern(schema.get(), depth + 1)?)));
+    object(&members.collect::<Result<Vec<_>, Error>>()?)
+}
+
+fn modern_list(schema: &Object<'_>, keyword: &str, depth: usize) -> Result<String, Error> {
+    let schemas = schema.array(keyword).unwrap_or_default();
+    let schemas = schemas.into_iter().map(|schema| modern(schema.get(), depth + 1));
+    Ok(format!("[{}]", schemas.collect::<Result<Vec<_>, _>>()?.join(",")))
+}
+
+fn object(members: &[(String, String)]) -> Result<String, Error> {
+    let members = members.iter().map(|(name, value)| Ok(format!("{}:{value}", json(name)?)));
+    Ok(format!("{{{}}}", members.collect::<Result<Vec<_>, Error>>()?.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn sent(schema: &str) -> String {
+        lowered(&RawJson::parse(schema).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_services_take_is_unchanged() {
+        for schema in [
+            r#"{"type":"object","properties":{}}"#,
+            r##"{ "$schema": "x", "type":"object", "properties":{"b":{"$ref":"#/$defs/B"},"a":{"anyOf":[{"type":"null"}]}}, "$defs":{"B":{}} }"##,
+        ] {
+            assert_eq!(sent(schema), schema);
+        }
+    }
+
+    #[test]
+    fn a_root_gets_what_it_must_have() {
+        assert_eq!(sent("{}"), r#"{"type":"object","properties":{}}"#);
+        assert_eq!(
+            sent(r#"{"description":"x","type":["object","null"],"additionalProperties":false}"#),
+            r#"{"type":"object","properties":{},"description":"x","additionalProperties":false}"#
+        );
+    }
+
+    #[test]
+    fn a_reference_at_the_root_is_followed() {
+        assert_eq!(
+            sent(
+                r##"{"$ref":"#/$defs/P","$defs":{"P":{"type":"object","properties":{"x":{"type":"string"}},"required":["x"],"title":"P"}}}"##
+            ),
+            r#"{"type":"object","properties":{"x":{"type":"string"}},"required":["x"],"title":"P","$defs":{"P":{"type":"object","properties":{"x":{"type":"string"}},"required":["x"],"title":"P"}}}"#
+        );
+        let circle = r##"{"$ref":"#/$defs/P","$defs":{"P":{"anyOf":[{"$ref":"#/$defs/P"},{"$ref":"#/$defs/P"}]}}}"##;
+        assert_eq!(sent(circle).matches("\"type\"").count(), 1, "and it ends");
+    }
+
+    #[test]
+    fn branches_at_the_root_become_one_object() {
+        let branches = r#"[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"b":{"type":"number"},"a":{}},"required":["b"]}]"#;
+        let merged = r#""properties":{"a":{"type":"string"},"b":{"type":"number"}}"#;
+        assert_eq!(
+            sent(&format!(r#"{{"type":"object","anyOf":{branches}}}"#)),
+            format!(r#"{{"type":"object",{merged}}}"#)
+        );
+        assert_eq!(sent(&format!(r#"{{"oneOf":{branches}}}"#)), format!(r#"{{"type":"object",{merged}}}"#));
+        assert_eq!(
+            sent(&format!(r#"{{"allOf":{branches},"not":{{}}}}"#)),
+            format!(r#"{{"type":"object",{merged},"required":["a","b"]}}"#)
+        );
+    }
+
+    #[test]
+    fn older_keywords_are_written_as_they_are_now() {
+        let schema = r#"{"type":"object","properties":{
+            "pair":{"type":"array","items":[{"type":"number","minimum":0,"exclusiveMinimum":true},{"type":"string"}]},
+            "list":{"type":"array","items":{"type":"number","exclusiveMaximum":false,"maximum":3}},
+            "now":{"type":"number","exclusiveMinimum":1},
+            "old":{"type":"string","required":true}}}"#;
+        assert_eq!(
+            sent(schema),
+            concat!(
+                r#"{"type":"object","properties":{"#,
+                r#""pair":{"type":"array","prefixItems":[{"type":"number","exclusiveMinimum":0},{"type":"string"}]},"#,
+                r#""list":{"type":"array","items":{"type":"number","maximum":3}},"#,
+                r#""now":{"type":"number","exclusiveMinimum":1},"old":{"type":"string"}}}"#
+            )
+        );
+    }
+
+    fn anything() -> impl Strategy<Value = Value> {
+        let keyword = prop::sample::select(vec![
+            "type",
+            "properties",
+            "items",
+            "anyOf",
+            "allOf",
+            "$ref",
+            "$defs",
+            "required",
+            "exclusiveMinimum",
+            "minimum",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Bool(true)),
+            Just(json!("object")),
+            Just(json!("#/$defs/type")),
+            Just(json!(["a"])),
+            Just(json!(1)),
+        ];
+        leaf.prop_recursive(5, 40, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+                prop::collection::vec((keyword.clone(), inner), 0..4).prop_map(|members| {
+                    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_given_becomes_an_object(schema in anything()) {
+            let raw = RawJson::parse(schema.to_string()).unwrap();
+            let Ok(sent) = lowered(&raw) else {
+                prop_assert!(!schema.is_object());
+                return Ok(());
+            };
+            let sent: Value = serde_json::from_str(&sent).unwrap();
+            prop_assert_eq!(&sent["type"], "object");
+            prop_assert!(sent.get("properties").is_some());
+            prop_assert!(["anyOf", "allOf", "$ref"].iter().all(|keyword| sent.get(*keyword).is_none()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert!(lowered(&RawJson::parse("[]").unwrap()).is_err());
+    }
+}
