@@ -156,6 +156,16 @@ fn provider_blocks(model: &Model) -> Vec<Part> {
         "gemini" | "vertex" => {
             vec![("executableCode", r#"{"executableCode":{"language":"PYTHON","code":"print(1)"}}"#)]
         }
+        "bedrock" => vec![
+            (
+                "toolUse",
+                r#"{"toolUse":{"toolUseId":"srv_1","name":"nova_grounding","type":"server_tool_use","input":{"query":"a"}}}"#,
+            ),
+            (
+                "toolResult",
+                r#"{"toolResult":{"toolUseId":"srv_1","type":"nova_grounding_result","status":"success","content":[{"text":"A."}]}}"#,
+            ),
+        ],
         _ => Vec::new(),
     };
     blocks.into_iter().map(|(kind, block)| Part::Provider { kind: kind.into(), replay: raw(block) }).collect()
