@@ -5,8 +5,9 @@ use super::super::blocks::Numbering;
 use super::super::event::ModelEvent;
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
+use super::progress::Progress;
 use crate::error::ErrorKind;
-use crate::json::{Object, Progress, RawJson, read_string};
+use crate::json::{Object, RawJson, read_string};
 
 /// The calls of one answer, in the order in which they began.
 ///

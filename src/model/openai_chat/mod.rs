@@ -5,6 +5,7 @@ mod decode;
 mod details;
 mod encode;
 mod profile;
+mod progress;
 mod scan;
 
 use std::sync::Arc;

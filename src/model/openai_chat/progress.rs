@@ -1,10 +1,10 @@
 //! Whether text that arrives in pieces is a whole object yet.
 
-use super::Object;
+use crate::json::Object;
 
 /// Follows the brackets of an object that is being written. Every byte is looked at once, and the whole is parsed once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
+pub(super) struct Progress {
     depth: usize,
     in_string: bool,
     is_escaped: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Takes the next piece.
-    pub(crate) fn push(&mut self, piece: &str) {
+    pub(super) fn push(&mut self, piece: &str) {
         crate::work::count(piece.len());
         for byte in piece.bytes() {
             match byte {
@@ -35,7 +35,7 @@ impl Progress {
     }
 
     /// Whether the pieces so far, which are this text, are one whole object.
-    pub(crate) fn is_whole(&mut self, text: &str) -> bool {
+    pub(super) fn is_whole(&mut self, text: &str) -> bool {
         self.is_closed && *self.is_whole.get_or_insert_with(|| Object::parse(text).is_ok())
     }
 }
