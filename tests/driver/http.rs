@@ -154,6 +154,15 @@ fn a_stream_that_is_cut_or_ends_too_early_is_truncated() {
 }
 
 #[test]
+fn a_connection_that_breaks_behind_a_whole_answer_does_no_harm() {
+    let finish = delta("{}").replace("}]}", ",\"finish_reason\":\"stop\"}]}");
+    let host = ScriptedHost::new().then(Exchange::stream().chunk(text("Hello")).chunk(finish).cut());
+    let conversation = runner(&host).conversation().unwrap();
+    let answer = host.block_on(conversation.send("Hi").unwrap().answer()).unwrap();
+    assert_eq!(answer.text, "Hello");
+}
+
+#[test]
 fn the_status_of_an_answer_counts_more_than_its_broken_body() {
     let error = failure(Exchange::new(401, "application/json").chunk(r#"{"error":{"#).cut());
     assert_eq!(error.kind(), ErrorKind::Auth);

@@ -10,6 +10,7 @@ mod errors;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
+mod usage;
 
 use crablet::model::{Model, ModelEvent, ResponseHead, Source};
 use serde_json::Value;
