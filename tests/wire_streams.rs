@@ -162,3 +162,39 @@ proptest! {
         }
     }
 }
+
+/// The body in which each provider says that a request failed.
+fn failure_body(provider: &str, error: &Value) -> Value {
+    let message = &error["m"];
+    match provider {
+        "anthropic" => {
+            serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
+        }
+        "gemini" => {
+            serde_json::json!({"error": {"code": error["status"], "message": message, "status": "INVALID_ARGUMENT"}})
+        }
+        "bedrock" => serde_json::json!({"message": message}),
+        _ => serde_json::json!({"error": {"message": message, "code": error["code"], "type": error["type"]}}),
+    }
+}
+
+#[test]
+fn case_167_context_overflow_table() {
+    let text =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/167-context-overflow-table.json"));
+    let case: Value = serde_json::from_str(&text.unwrap()).unwrap();
+    let errors = case["input"]["errors"].as_array().unwrap();
+    let expected = case["expected"]["is_overflow"].as_array().unwrap();
+    assert!(!errors.is_empty() && errors.len() == expected.len());
+    for (error, expected) in errors.iter().zip(expected) {
+        let provider = error["p"].as_str().unwrap();
+        let model =
+            replay::model(provider, "custom").unwrap_or_else(|| openai_chat::model(Profile::from_name(provider), "m"));
+        let body = failure_body(provider, error).to_string();
+        let status = u16::try_from(error["status"].as_u64().unwrap()).unwrap();
+        let events = replay::events(&model, &head(status), [body.as_bytes()]);
+        let [ModelEvent::Failed(failure)] = &events[..] else { panic!("{events:?}") };
+        let is_overflow = failure.kind() == crablet::ErrorKind::ContextOverflow;
+        assert_eq!(is_overflow, expected.as_bool().unwrap(), "{error}: {failure:?}");
+    }
+}

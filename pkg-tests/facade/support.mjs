@@ -33,3 +33,31 @@ export function deferred() {
   });
   return { promise, resolve };
 }
+
+/** The messages of a run, by somebody who sees its events and nothing else. */
+export function rebuild(events) {
+  const messages = [];
+  let results = [];
+  const step = (message) => {
+    if (message === undefined || message.content.length === 0) return;
+    messages.push(message);
+    const calls = message.content.filter(({ type }) => type === "tool-call");
+    if (calls.length > 0) {
+      messages.push({
+        role: "tool",
+        content: calls.map(({ callId }) => results.find((part) => part.callId === callId)),
+      });
+    }
+    results = [];
+  };
+  for (const { runId: _run, step: _step, ...event } of events) {
+    if (event.type === "message-added") messages.push(event.message);
+    if (event.type === "step-start" || event.type === "step-retry") results = [];
+    if (event.type === "tool-result") {
+      const content = event.content ?? [{ type: "text", text: String(event.output) }];
+      results.push({ ...event, content });
+    }
+    if (event.type === "step-end" || event.type === "run-end") step(event.message);
+  }
+  return messages;
+}

@@ -1,5 +1,5 @@
 //! Cases of the area agent-loop that are about the machine and stand nowhere else. The rest are beside the behaviour they
-//! belong to (159, 160, 165, 174, 187) or with the wires (167, 169, 170, 177).
+//! belong to (159, 160, 165, 174, 187) or with the wires (167 in `wire_streams`, 169, 170 and 177 in `wire_transcripts`).
 
 use crablet::agent::{ToolDefinition, ToolOutput};
 use crablet::model::{Body, CallId, Message, Part};
