@@ -79,6 +79,7 @@ async function buildEntries() {
     { name: "models", from: "models.ts", module: "slim" },
     { name: "oauth", from: "oauth/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },
+    { name: "trace", from: "trace.ts", module: "slim" },
   ];
   for (const { name, from, module } of entries) {
     await build({

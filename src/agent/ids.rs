@@ -52,7 +52,7 @@ impl Ids {
 }
 
 /// One step of the SplitMix64 generator. For one seed it is a bijection of the counter, so that no id comes twice.
-fn mix(seed: u64, counter: u64) -> u64 {
+pub(super) fn mix(seed: u64, counter: u64) -> u64 {
     let mut mixed = seed.wrapping_add(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

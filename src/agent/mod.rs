@@ -38,6 +38,7 @@ mod timers;
 mod tokens;
 mod tool_set;
 mod tools;
+mod trace;
 mod tree;
 
 pub use approval::InputHash;
@@ -53,4 +54,5 @@ pub use plan::{ContextEdit, StepChange};
 pub use queue::QueuedMessage;
 pub use session::{RestoreError, Session, Status};
 pub use sub_agent::SubAgent;
+pub use trace::{Attribute, Span, Trace, TraceOptions};
 pub use tree::{TreeEntry, TreeError};

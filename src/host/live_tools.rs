@@ -113,7 +113,7 @@ impl Sources {
         self.0.iter().find_map(|tools| tools.find(name))
     }
 
-    fn definitions(&self) -> impl Iterator<Item = Arc<ToolDefinition>> {
+    pub(super) fn definitions(&self) -> impl Iterator<Item = Arc<ToolDefinition>> {
         self.0.iter().flat_map(LiveTools::definitions)
     }
 

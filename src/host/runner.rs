@@ -1,9 +1,10 @@
 //! An agent bound to a platform: its definition and the functions behind it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 
@@ -13,7 +14,10 @@ use super::{
     Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
     Journal, MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
 };
-use crate::agent::{self, Agent, Event, OutputDefinition, RestoreError, Session, ToolDefinition};
+use crate::agent::{
+    self, Agent, Event, EventKind, OutputDefinition, RestoreError, RunId, Session, Span, ToolDefinition, Trace,
+    TraceOptions,
+};
 use crate::error::{Error, ErrorKind};
 use crate::model::{MessageId, OutputSchema};
 use crate::ordered_map::OrderedMap;
@@ -82,11 +86,16 @@ impl<H: Host> Runner<H> {
     }
 
     /// Adds a tool that is an agent: each call is worked on by a conversation of that agent, with its model, its tools, its
-    /// keys and its hooks. What it shows comes as `sub-agent-event`; its tokens count in the budget of the run; its
-    /// approvals are asked of its own approver, else of this agent's, else they suspend the run. It is saved and restored with the conversation.
+    /// keys and its hooks, which is saved and restored with the conversation around it. Of tools that come and go it has those
+    /// that are there now.
+    ///
+    /// What it shows comes as `sub-agent-event`; its tokens count in the budget of the run; its approvals are asked of its own
+    /// approver, else of this agent's, else they suspend the run.
     #[must_use]
     pub fn sub_agent(mut self, name: impl Into<String>, description: impl Into<String>, agent: Self) -> Self {
-        let definition = ToolDefinition::sub_agent(name, description, agent.agent.clone());
+        let mut defined = Agent::clone(&agent.agent);
+        defined.tools.extend(agent.parts.sources.definitions());
+        let definition = ToolDefinition::sub_agent(name, description, Arc::new(defined));
         let definitions = &mut Arc::make_mut(&mut self.agent).tools;
         definitions.retain(|earlier| earlier.name != definition.name);
         let own = AgentParts { host: agent.host, parts: agent.parts };
@@ -116,6 +125,27 @@ impl<H: Host> Runner<H> {
     pub fn on_event(mut self, observer: impl Fn(&Event) + MaybeSend + MaybeSync + 'static) -> Self {
         Arc::make_mut(&mut self.parts).observer = Some(Arc::new(observer));
         self
+    }
+
+    /// Gives what the runs do as spans, each once it is over. Replaces an observer of [`on_event`](Self::on_event).
+    #[must_use]
+    pub fn trace(self, options: TraceOptions, sink: impl Fn(Span) + MaybeSend + MaybeSync + 'static) -> Self {
+        let (host, traces) = (self.host.clone(), Mutex::new(HashMap::<RunId, Trace>::new()));
+        self.on_event(move |event| {
+            let now = host.now();
+            let mut open = traces.lock().unwrap_or_else(PoisonError::into_inner);
+            if open.len() > MAX_TRACED_RUNS {
+                open.clear();
+            }
+            let trace = open.entry(event.run_id.clone()).or_insert_with(|| Trace::new(options.clone()));
+            let spans = trace.event(now, event);
+            if matches!(event.kind, EventKind::RunEnd(_)) {
+                open.remove(&event.run_id);
+            }
+            // The sink is the caller's, so it is called when the lock is released.
+            drop(open);
+            spans.into_iter().for_each(&sink);
+        })
     }
 
     /// Sets the function that answers hooks, and which hooks it is asked for.
@@ -262,6 +292,9 @@ impl<H> fmt::Debug for Runner<H> {
         formatter.debug_struct("Runner").field("agent", &self.agent).finish_non_exhaustive()
     }
 }
+
+/// The most runs that are followed at once: beyond that, runs that were suspended and forgotten fill the map.
+const MAX_TRACED_RUNS: usize = 1024;
 
 /// Is shown the events of runs.
 pub(super) trait Observer: MaybeSend + MaybeSync + 'static {

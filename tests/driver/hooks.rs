@@ -127,3 +127,25 @@ fn whether_a_steered_message_was_delivered_can_be_awaited() {
     assert_eq!((delivered, dropped, late), (true, false, false));
     assert!(control.steer("after the end").is_err());
 }
+
+#[test]
+fn runs_can_be_traced_by_the_clock_of_their_host() {
+    let host = ScriptedHost::new();
+    let spans = Arc::new(Mutex::new(Vec::new()));
+    let seen = spans.clone();
+    let waiting = host.clone();
+    let runner = runner(&host, &host.model().calls(&[("1", "wait", "{}")]).text("done"))
+        .tool(definition("wait"), move |_: Value, _| {
+            let host = waiting.clone();
+            async move {
+                host.pause(50).await;
+                "ok"
+            }
+        })
+        .trace(crablet::agent::TraceOptions::default(), move |span| seen.lock().unwrap().push(span));
+    host.block_on(runner.run("go")).unwrap();
+    let spans = spans.lock().unwrap();
+    let durations: Vec<(&str, u64)> =
+        spans.iter().map(|span| (span.name.as_str(), span.end.0 - span.start.0)).collect();
+    assert_eq!(durations, [("execute_tool wait", 50), ("chat script", 0), ("chat script", 0), ("invoke_agent", 50)]);
+}

@@ -21,4 +21,5 @@ mod step_hooks;
 mod store;
 mod sub_agents;
 mod tools;
+mod trace;
 mod tree;
