@@ -30,6 +30,16 @@ impl Counts {
             ("retry", script.steps.iter().any(|step| step.failures > 0)),
             ("compaction", crashed.events.iter().any(|event| matches!(event.kind, EventKind::CompactionEnd { .. }))),
             ("steering", script.steps.iter().any(|step| step.steered)),
+            ("objects", crashed.output().is_some()),
+            (
+                "objects asked for again",
+                crashed.transcript.iter().any(|line| line.contains("Give the whole object again")),
+            ),
+            ("validators of objects", script.has_validator && crashed.output().is_some()),
+            (
+                "other models",
+                crashed.events.iter().any(|event| matches!(event.kind, EventKind::StepRetry { model: Some(_), .. })),
+            ),
             ("follow-ups", script.steps.iter().any(|step| step.followed_up)),
             ("interrupted tools", !crashed.interrupted.is_empty()),
         ];

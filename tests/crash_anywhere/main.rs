@@ -44,6 +44,7 @@ fn a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened() {
             "script {seed}"
         );
         assert_eq!(rebuild::transcript(&crashed.events), crashed.transcript, "script {seed}: rebuilt from events");
+        assert_eq!(crashed.output(), undisturbed.output(), "script {seed}: the object");
         let ends = crashed.events.iter().filter(|event| matches!(event.kind, EventKind::RunEnd(_))).count();
         assert_eq!(ends, 1, "script {seed}: exactly one run-end");
         assert!(

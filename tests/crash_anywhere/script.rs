@@ -1,7 +1,8 @@
 //! What happens in a run, rolled by dice.
 
-use crablet::agent::{Agent, Hooks, ToolDefinition};
-use crablet::model::{ModelEvent, StopReason};
+use crablet::agent::{Agent, Hooks, OutputDefinition, ToolDefinition};
+use crablet::json::RawJson;
+use crablet::model::{Model, ModelEvent, OutputSchema, StopReason};
 
 use crate::harness::{agent, call_block, stop, tool};
 
@@ -14,6 +15,12 @@ pub(crate) struct Script {
     pub(crate) places: u32,
     /// The most messages that the model takes, unless it gets them in a shorter form.
     pub(crate) window: Option<usize>,
+    /// Whether the last answer shall be an object.
+    pub(crate) wants_object: bool,
+    /// Whether that object is also shown to a validator of the host.
+    pub(crate) has_validator: bool,
+    /// Whether other models stand in for one that fails.
+    pub(crate) has_fallbacks: bool,
 }
 
 #[derive(Default)]
@@ -45,7 +52,9 @@ impl Script {
             ..Hooks::default()
         };
         let places = 1 + dice.roll(3) as u32;
-        Self { seed, steps, hooks, places, window: (dice.roll(3) == 0).then_some(4) }
+        let window = (dice.roll(3) == 0).then_some(4);
+        let (wants_object, has_validator) = (dice.roll(3) == 0, dice.roll(2) == 0);
+        Self { seed, steps, hooks, places, window, wants_object, has_validator, has_fallbacks: dice.roll(3) == 0 }
     }
 
     pub(crate) fn agent(&self) -> Agent {
@@ -60,17 +69,28 @@ impl Script {
         ];
         let mut agent = Agent { hooks: self.hooks, has_store: true, ..agent(tools) };
         agent.policy.max_concurrent_tools = self.places;
+        if self.wants_object {
+            let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+            let schema = OutputSchema::new("answer", RawJson::parse(schema).expect("it is JSON"));
+            agent.output =
+                Some(OutputDefinition { has_validator: self.has_validator, ..OutputDefinition::new(schema) });
+        }
+        if self.has_fallbacks {
+            // As many as a script has failures.
+            agent.fallbacks =
+                (1..7).map(|number| Model { id: format!("other-{number}").into(), ..agent.model.clone() }).collect();
+            agent.policy.max_attempts = 1;
+        }
         agent
     }
 
     /// The first and the second half of the answer to a history with so many answers.
     pub(crate) fn answer(&self, number: usize) -> (Vec<ModelEvent>, Vec<ModelEvent>) {
-        let first = vec![
-            ModelEvent::TextStart { block: 0 },
-            ModelEvent::TextDelta { block: 0, text: format!("answer {number}") },
-        ];
-        let mut second = vec![ModelEvent::TextEnd { block: 0, replay: None }];
         let calls = self.steps.get(number).map(|step| step.calls.as_slice()).unwrap_or_default();
+        let is_object = self.wants_object && calls.is_empty() && number % 2 == 1;
+        let text = if is_object { format!(r#"{{"n":{number}}}"#) } else { format!("answer {number}") };
+        let first = vec![ModelEvent::TextStart { block: 0 }, ModelEvent::TextDelta { block: 0, text }];
+        let mut second = vec![ModelEvent::TextEnd { block: 0, replay: None }];
         for (name, block) in calls.iter().zip(1..) {
             second.extend(call_block(block, &format!("{name}-{number}-{block}"), name, "{}"));
         }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crablet::agent::{
-    Approval, ContextEdit, Effect, Event, HookQuestion, HookReply, Input, Save, Session, Status, TimerId, ToolOutput,
+    Approval, ContextEdit, Effect, Event, EventKind, HookQuestion, HookReply, Input, Save, Session, Status, TimerId,
+    ToolOutput,
 };
+use crablet::json::RawJson;
 use crablet::model::{Body, Content};
 use crablet::{Error, ErrorKind, Millis};
 
@@ -55,6 +57,16 @@ pub(crate) struct Aftermath {
     pub(crate) events: Vec<Event>,
     pub(crate) performed: BTreeMap<String, u32>,
     pub(crate) killed: BTreeMap<KillPoint, u32>,
+}
+
+impl Aftermath {
+    /// The object that the run ended with.
+    pub(crate) fn output(&self) -> Option<&RawJson> {
+        self.events.iter().find_map(|event| match &event.kind {
+            EventKind::RunEnd(end) => end.output.as_ref(),
+            _ => None,
+        })
+    }
 }
 
 /// What is on the disk.
