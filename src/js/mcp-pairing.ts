@@ -22,7 +22,7 @@ export interface McpPairing {
   readonly servers: readonly string[];
 }
 
-/** @internal */
+/** Gives a page that has no token yet one, for the code that `crablet-shim pair` shows. */
 export async function pairShim({ code, url = SHIM_URL, WebSocket, signal }: McpPairOptions): Promise<McpPairing> {
   if (!code) throw invalidInput("mcp.pairShim() needs the code that `crablet-shim pair` shows");
   const core = await load();
