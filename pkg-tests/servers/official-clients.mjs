@@ -1,0 +1,106 @@
+// The official clients against a stdio server: `node official-clients.mjs COMMAND`, which is the example mcp_server. A line
+// per client, and an exit code of 1 when one is not content.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+
+const command = process.argv[2];
+const folder = mkdtempSync(join(tmpdir(), "crablet-notes-"));
+writeFileSync(join(folder, "note.txt"), "buy milk\n");
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+const args = [folder];
+const info = { name: "official", version: "1.0.0" };
+const capabilities = { elicitation: { form: {} } };
+const answer = async () => ({ action: "accept", content: { name: "Ada" } });
+
+const clients = {
+  "client 2.4.0, stateless": () => current("auto", "2026-07-28"),
+  "client 2.4.0, handshake": () => current("legacy", "2025-11-25"),
+  async "sdk 1.32.2"() {
+    const client = new OldClient(info, { capabilities });
+    client.setRequestHandler(ElicitRequestSchema, answer);
+    await client.connect(new OldTransport({ command, args }));
+    return client;
+  },
+};
+
+async function current(mode, version) {
+  const client = new Client(info, { capabilities, versionNegotiation: { mode } });
+  client.setRequestHandler("elicitation/create", answer);
+  await client.connect(new StdioClientTransport({ command, args }));
+  assert.equal(client.getNegotiatedProtocolVersion(), version);
+  return client;
+}
+
+async function check(client, isStateless) {
+  const { tools } = await client.listTools();
+  assert.deepEqual(
+    tools.map(({ name }) => name),
+    ["readFile", "listFiles", "searchFiles", "count", "greet"],
+  );
+  // The old client has a schema for its second parameter.
+  const before = client instanceof OldClient ? [undefined] : [];
+  const call = (name, given = {}, options = {}) => client.callTool({ name, arguments: given }, ...before, options);
+  const read = await call("readFile", { path: "note.txt" });
+  assert.equal(read.content[0].text, "buy milk");
+  const refused = await call("readFile", { path: "../secret" });
+  assert.equal(refused.isError, true);
+  assert.match(refused.content[0].text, /leads upwards/);
+  const invalid = await call("readFile", {});
+  assert.equal(invalid.isError, true, "invalid arguments are for the model to read");
+  await assert.rejects(call("nothing"), /there is no tool/);
+
+  const reports = [];
+  const onprogress = ({ progress, total }) => reports.push([progress, total]);
+  const counted = await call("count", { to: 3 }, { onprogress });
+  assert.deepEqual(counted.structuredContent, { counted: 3 });
+  assert.deepEqual(reports, [
+    [1, 3],
+    [2, 3],
+    [3, 3],
+  ]);
+  assert.equal((await call("greet")).content[0].text, "Hello Ada!");
+  const [slow, quick] = await Promise.all([call("count", { to: 10 }), call("readFile", { path: "note.txt" })]);
+  assert.deepEqual([slow.structuredContent.counted, quick.content[0].text], [10, "buy milk"]);
+
+  assert.equal((await client.listResources()).resources[0].uri, "notes://about");
+  assert.equal((await client.listResourceTemplates()).resourceTemplates[0].uriTemplate, "notes://echo/{word}");
+  const { contents } = await client.readResource({ uri: "notes://echo/hi" });
+  assert.equal(contents[0].text, "hi");
+  await assert.rejects(client.readResource({ uri: "notes://none" }), /no such resource/);
+  const { prompts } = await client.listPrompts();
+  assert.equal(prompts[0].arguments[0].name, "topic");
+  const { messages } = await client.getPrompt({ name: "summary", arguments: { topic: "birds" } });
+  assert.match(messages[0].content.text, /about birds/);
+  const { completion } = await client.complete({
+    ref: { type: "ref/prompt", name: "summary" },
+    argument: { name: "topic", value: "g" },
+  });
+  assert.deepEqual(completion.values, ["gardening", "geology"]);
+  if (!isStateless) {
+    await client.ping();
+    await client.setLoggingLevel("error");
+  }
+  await assert.rejects(call("count", { to: 1000 }, { signal: AbortSignal.timeout(100) }), /abort|timeout/i);
+}
+
+for (const [name, connect] of Object.entries(clients)) {
+  try {
+    const client = await connect();
+    try {
+      await check(client, name.endsWith("stateless"));
+    } finally {
+      await client.close();
+    }
+    console.log(`ok ${name}`);
+  } catch (error) {
+    console.log(`FAILED ${name}\n${error.stack}`);
+    process.exitCode = 1;
+  }
+}
