@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The core does no I/O, and what it is built from shows it: without a host it depends on nothing but reading and writing
-# JSON, and its source names no clock, socket, thread, randomness, lock or future.
+# JSON, and its source names no clock, socket, thread, randomness, lock or future. A build with one provider has only that.
 source "$(dirname "$0")/env.sh"
 
 features=anthropic,openai-chat,openai-responses,azure,gemini,vertex,mcp-server
@@ -56,6 +56,49 @@ check_source() {
   done < <(core_files)
 }
 
+wires='anthropic openai_chat openai_responses azure gemini vertex bedrock'
+
+# check_wires FEATURE WIRE...: a build with this one provider compiles these wire protocols and no other.
+check_wires() {
+  local feature=$1 wire list found
+  shift
+  # What the compiler read stands in the list of dependencies that it writes.
+  list=$(cargo check --locked --quiet --message-format=json -p crablet --lib --no-default-features --features "$feature" \
+    --target-dir target/one-wire | grep -oE 'libcrablet-[0-9a-f]+' | tail -n 1)
+  list=target/one-wire/debug/deps/${list#lib}.d
+  for wire in $wires; do
+    found=$(grep -cE "src/model/$wire(/|\.rs:)" "$list" || true)
+    if grep -qw "$wire" <<<"$*"; then
+      [ "$found" -gt 0 ] && continue
+      echo "a build with the feature '$feature' lacks the wire protocol $wire"
+    else
+      [ "$found" = 0 ] && continue
+      echo "a build with the feature '$feature' has the wire protocol $wire"
+    fi
+    failures=$((failures + 1))
+  done
+}
+
+# A program that names one wire protocol links no other, though the crate was built with all of them.
+check_linked() {
+  local linked
+  cargo build --locked --quiet -p crablet --example weather
+  linked=$(nm -C target/debug/examples/weather | grep -oE "crablet::model::(${wires// /|})::" | sort -u)
+  if [ "$linked" != crablet::model::openai_chat:: ]; then
+    echo "the example weather names openai_chat and links:"
+    echo "$linked"
+    failures=$((failures + 1))
+  fi
+}
+
+check_wires anthropic anthropic
+check_wires openai-chat openai_chat
+check_wires openai-responses openai_responses
+check_wires azure azure openai_chat openai_responses
+check_wires gemini gemini
+check_wires vertex vertex gemini
+check_wires bedrock bedrock
+check_linked
 check_tree "$features" "$allowed"
 check_tree "$features,bedrock,shim,oauth" "$allowed_hash"
 check_source
