@@ -8,6 +8,7 @@ mod any_answer;
 mod calls;
 mod era;
 mod legacy;
+mod pages;
 mod pipe;
 mod questions;
 mod server;

@@ -195,6 +195,8 @@ async function httpServer({ check, playground, screenshotFolder }) {
       const server = playground.server("everything");
       await server.locator(".tools > summary").click();
       const entry = server.locator(".tool-entry", { has: page.getByText("echo", { exact: true }) });
+      // Its title and the server's hints about it.
+      await entry.getByText("Echo Tool").waitFor();
       await entry.locator("summary").click();
       await entry.getByLabel("Input, as JSON").fill('{"message": ');
       await entry.getByRole("button", { name: "Call it" }).click();

@@ -14,6 +14,7 @@ mod listen;
 mod listing;
 mod operation;
 mod output;
+mod pages;
 mod question;
 mod receive;
 mod task;

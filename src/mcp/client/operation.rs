@@ -6,6 +6,7 @@ use super::super::protocol::{Era, Revision, Tool};
 use super::super::transport::{Outbound, RequestId};
 use super::connect::HEADER_MISMATCH;
 use super::listing::{Collection, Listing, Next};
+use super::pages::Pages;
 use super::question::Rounds;
 use super::task::{self, Task};
 use super::{
@@ -48,6 +49,8 @@ pub(super) struct Operation {
     pub(super) rounds: Rounds,
     /// What the server made of the call.
     pub(super) task: Option<Task>,
+    /// The pages that a person must visit first.
+    pub(super) pages: Option<Pages>,
 }
 
 /// A call that was refused because its headers did not fit lists the tools again first.
@@ -124,6 +127,7 @@ impl Client {
             relisting: Relisting::default(),
             rounds: Rounds::default(),
             task: None,
+            pages: None,
         };
         self.operations.insert(id, operation);
         self.send_operation(now, id);
@@ -218,6 +222,7 @@ impl Client {
             Err(error) if error.code == code::METHOD_NOT_FOUND && self.makes_tasks() && self.may_relist(id) => {
                 self.relist(now, id);
             }
+            Err(error) if self.asks_for_pages(id, &error) => self.ask_for_pages(id, error),
             Err(error) if self.is_other_era(status, &error) => self.connect_without_record(now),
             Err(error) => self.finish(id, Err(error.into())),
         }
@@ -409,7 +414,8 @@ impl Client {
 
     pub(super) fn idle_timer(&mut self, now: Millis, id: OperationId) {
         // While a session is replaced its own limit counts, and a person may think as long as they like.
-        let is_suspended = !matches!(self.phase, Phase::Ready { .. }) || !self.questions.is_empty();
+        let is_suspended =
+            !matches!(self.phase, Phase::Ready { .. }) || !self.questions.is_empty() || self.waits_for_page(id);
         let Some(operation) = self.operations.get_mut(&id) else { return };
         match operation.stirred.take().or(is_suspended.then_some(now)) {
             Some(stirred) => {

@@ -31,7 +31,7 @@ pub(super) struct Question {
 
 /// Where the answer goes.
 #[derive(Debug)]
-enum Asker {
+pub(super) enum Asker {
     /// Back as the response to this request.
     Request { id: RawJson, era: Era },
     /// Under this key into the next try of an operation.
@@ -51,6 +51,17 @@ impl Rounds {
     /// The answers of the last round, once all are there.
     pub(super) fn answers(&self) -> &Params {
         &self.answers
+    }
+
+    /// Begins a round of so many questions; `false` when there were too many rounds or questions.
+    pub(super) fn begin(&mut self, questions: usize) -> bool {
+        *self = Self { count: self.count + 1, open: questions, ..Self::default() };
+        self.count <= ROUND_LIMIT && questions <= QUESTION_LIMIT
+    }
+
+    /// Whether no question of the round is open.
+    pub(super) const fn is_answered(&self) -> bool {
+        self.open == 0
     }
 
     /// Forgets answers that were given. How often was asked still counts.
@@ -126,7 +137,7 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, asker: Asker, method: String, params: Option<RawJson>) {
+    pub(super) fn ask(&mut self, asker: Asker, method: String, params: Option<RawJson>) {
         let question = QuestionId(self.next_question);
         self.next_question += 1;
         let params = params.unwrap_or_else(|| Params::new().to_raw());
@@ -154,8 +165,12 @@ impl Client {
             }
             (Asker::Operation { operation, key }, Ok(answer)) => {
                 let Some(rounds) = self.rounds(operation) else { return };
-                rounds.answers.set(&key, &answer);
                 rounds.open = rounds.open.saturating_sub(1);
+                if self.take_page_decision(now, operation, &answer).is_some() {
+                    return;
+                }
+                let Some(rounds) = self.rounds(operation) else { return };
+                rounds.answers.set(&key, &answer);
                 if rounds.open == 0 {
                     self.send_operation(now, operation);
                 }
@@ -172,6 +187,12 @@ impl Client {
             _ => return false,
         };
         self.options.capabilities.member(capability).is_some()
+    }
+
+    /// Whether the client declared that it shows pages.
+    pub(super) fn offers_pages(&self) -> bool {
+        let elicitation = self.options.capabilities.member("elicitation");
+        elicitation.is_some_and(|raw| Object::parse(raw.as_str()).is_ok_and(|object| object.object("url").is_some()))
     }
 
     fn respond(&mut self, id: &RawJson, era: Era, outcome: &Result<RawJson, RpcError>) {

@@ -101,6 +101,10 @@ impl Client {
         match method.as_str() {
             "notifications/progress" => self.take_progress(now, params.as_ref()),
             "notifications/cancelled" => self.take_cancellation(params.as_ref()),
+            "notifications/elicitation/complete" => {
+                self.page_completed(now, params.as_ref());
+                self.events.push_back(Event::Notification { method, params });
+            }
             "notifications/tools/list_changed" => self.events.push_back(Event::ToolsChanged),
             // Says which of the changes that were asked for are told of.
             "notifications/subscriptions/acknowledged" => {}

@@ -15,10 +15,33 @@ export function ToolEntry({ tool, settings }: { readonly tool: McpTool; readonly
     <details class="tool-entry">
       <summary>
         <code>{tool.name}</code>
+        <Hints tool={tool} />
         <p>{tool.description}</p>
       </summary>
       <TryTool tool={tool} settings={settings} />
     </details>
+  );
+}
+
+/** The tool's title and what the server says of its effects: hints, which nothing is decided by. */
+function Hints({ tool }: { readonly tool: McpTool }) {
+  const { title, readOnlyHint, destructiveHint, openWorldHint } = tool.annotations ?? {};
+  const name = tool.title ?? title;
+  const words = [
+    readOnlyHint === true && "only reads",
+    readOnlyHint !== true && destructiveHint === true && "may destroy",
+    openWorldHint === true && "reaches out",
+  ].filter((word) => word !== false);
+  if (name === undefined && words.length === 0) return null;
+  return (
+    <p class="tool-hints">
+      {name}
+      {words.map((word) => (
+        <span key={word} class="tool-server">
+          {word}
+        </span>
+      ))}
+    </p>
   );
 }
 
