@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
 use crablet::json::RawJson;
 use crablet::jsonrpc::Params;
+#[cfg(unix)]
+use crablet::mcp::client::Request;
 use crablet::mcp::client::{CallOptions, Event, Progress};
 use crablet::mcp::protocol::{Era, Revision};
 use crablet::native::NativeHost;
@@ -377,6 +379,48 @@ async fn a_process_that_ends_tells_why_and_is_started_again_by_the_next_call() {
     assert_eq!(error.kind(), ErrorKind::ConnectionClosed);
     assert!(error.message().contains("code 3") && error.message().contains("no such folder"), "{error}");
     assert_eq!(connection.tools().await.unwrap(), []);
+    connection.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_connection_that_is_made_anew_knows_the_era_and_asks_for_what_was_asked_for() {
+    let folder = std::env::temp_dir().join(format!("crablet-anew-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // Ends after the subscription; the second time it writes down what it hears.
+    let script = r#"
+        answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
+        initialized='{"protocolVersion":"2025-06-18","capabilities":{"resources":{}}}'
+        if [ ! -e started ]; then
+            touch started
+            read line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}'
+            read line; answer 2 "$initialized"
+            read line; read line; answer 3 '{}'
+            exit 0
+        fi
+        read line; echo "$line" >>heard; answer 1 "$initialized"
+        read line; read line; echo "$line" >>heard; answer 2 '{}'
+        read line; answer 3 '{}'
+        read line
+    "#;
+    let command = ServerCommand { directory: Some(folder.clone()), ..ServerCommand::new("sh", ["-c", script]) };
+    let ended = Arc::new(Notify::new());
+    let tell = ended.clone();
+    let observer = move |event: &Event| {
+        if matches!(event, Event::Closed { .. }) {
+            tell.notify_one();
+        }
+    };
+    let options = ConnectOptions { observer: Some(Arc::new(observer)), ..ConnectOptions::default() };
+    let connection = Connection::stdio(&NativeHost::new().unwrap(), "s", command, options);
+    let subscribe = Request::Subscribe { uri: "f:///a".to_owned(), wanted: true };
+    connection.ask(subscribe, CallOptions::default(), None).await.unwrap();
+    ended.notified().await;
+    connection.request("ping", Params::new()).await.unwrap();
+    let heard = std::fs::read_to_string(folder.join("heard")).unwrap();
+    let lines: Vec<_> = heard.lines().collect();
+    assert!(lines[0].contains("initialize") && lines[1].contains("resources/subscribe"), "{heard}");
     connection.close().await;
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_channel::{mpsc, oneshot};
 
-use super::driver::{Changes, Command, Driver, Listeners, Shared};
+use super::driver::{Command, Driver, Listeners, Shared};
 use super::http::{self, HttpServer};
+use super::lasting::Lasting;
 use super::network::Network;
 use super::{Carrier, DELIVERY_LIMIT, RequestFunction, function};
 use crate::error::{Error, ErrorKind};
@@ -34,7 +35,7 @@ struct Inner {
     live: Mutex<Live>,
     next_operation: AtomicU64,
     is_closed: AtomicBool,
-    changes: Changes,
+    lasting: Lasting,
 }
 
 /// The way to the driver that is at work.
@@ -88,7 +89,7 @@ impl ConnectOptions {
         }
         options.capabilities = self.capabilities.clone();
         let (observer, answerer) = (self.observer.clone(), self.answerer.clone());
-        (options, Listeners { observer, answerer, changes: Changes::default() })
+        (options, Listeners { observer, answerer, lasting: Lasting::default() })
     }
 }
 
@@ -174,8 +175,8 @@ impl Connection {
         options: ConnectOptions,
     ) -> Result<Self, Error> {
         let host = host.clone();
-        let changes = Changes::default();
-        let to_tell = changes.clone();
+        let lasting = Lasting::default();
+        let kept = lasting.clone();
         let was_opened = AtomicBool::new(false);
         let open = move || {
             let mut server = server.clone();
@@ -184,11 +185,11 @@ impl Connection {
                 server.resume = None;
             }
             let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server, host.random()?)?;
-            let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe), &to_tell);
+            let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe), &kept);
             host.spawn(super::websocket::carry(host.clone(), machine, carrier));
             Ok(live)
         };
-        Ok(Self::new(name.into(), open()?, open, changes))
+        Ok(Self::new(name.into(), open()?, open, lasting))
     }
 
     /// Connects over what this function carries messages with, which is called again for each new connection.
@@ -203,24 +204,24 @@ impl Connection {
         Carrying: Future<Output = ()> + MaybeSend + 'static,
     {
         let host = host.clone();
-        let changes = Changes::default();
-        let to_tell = changes.clone();
+        let lasting = Lasting::default();
+        let kept = lasting.clone();
         let open = move || {
-            let (live, carrier) = start_driver(&host, options.client(kind), &to_tell);
+            let (live, carrier) = start_driver(&host, options.client(kind), &kept);
             host.spawn(carry(carrier));
             live
         };
-        Self::new(name, open(), move || Ok(open()), changes)
+        Self::new(name, open(), move || Ok(open()), lasting)
     }
 
-    fn new(name: Arc<str>, live: Live, open: impl Open + 'static, changes: Changes) -> Self {
+    fn new(name: Arc<str>, live: Live, open: impl Open + 'static, lasting: Lasting) -> Self {
         let inner = Inner {
             name,
             open: Box::new(open),
             live: Mutex::new(live),
             next_operation: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
-            changes,
+            lasting,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -343,7 +344,7 @@ impl Connection {
 
     /// Calls a function when the server's tools have changed, until it gives `false`.
     pub(super) fn on_tools_changed(&self, call: impl Fn() -> bool + MaybeSend + MaybeSync + 'static) {
-        self.inner.changes.add(call);
+        self.inner.lasting.changes.add(call);
     }
 
     /// Closes the connection in good order, for all its handles. Calls that are under way end with `connection-closed`.
@@ -411,10 +412,11 @@ impl fmt::Debug for Connection {
 /// Starts a client; what carries its messages is still to be started.
 fn start_driver<H: Host>(
     host: &H,
-    (client, mut listeners): (ClientOptions, Listeners),
-    changes: &Changes,
+    (mut client, mut listeners): (ClientOptions, Listeners),
+    lasting: &Lasting,
 ) -> (Live, Carrier) {
-    listeners.changes = changes.clone();
+    listeners.lasting = lasting.clone();
+    lasting.remind(&mut client);
     let (commands, receiver) = mpsc::unbounded();
     let (outbound, outbound_receiver) = mpsc::unbounded();
     let (deliveries, inbound) = mpsc::channel(DELIVERY_LIMIT);

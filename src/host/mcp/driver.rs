@@ -1,15 +1,16 @@
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use futures_channel::{mpsc, oneshot};
 use futures_util::future::{AbortHandle, Aborted, abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
+use super::lasting::Lasting;
 use super::timers::Timers;
 use super::{Answerer, Delivery, Observer, OnProgress};
 use crate::error::Error;
-use crate::host::{BoxFuture, Host, MaybeSend, MaybeSync};
+use crate::host::{BoxFuture, Host};
 use crate::json::RawJson;
 use crate::jsonrpc::{Params, RpcError, code};
 use crate::mcp::client::{
@@ -44,34 +45,7 @@ type Done = oneshot::Sender<Result<Reply, Error>>;
 pub(super) struct Listeners {
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(super) answerer: Option<Arc<dyn Answerer>>,
-    pub(super) changes: Changes,
-}
-
-/// Functions that are called when the server's tools have changed. One that gives `false` is not called again.
-#[derive(Clone, Default)]
-pub(super) struct Changes(Arc<Mutex<Vec<Arc<dyn OnChange>>>>);
-
-trait OnChange: MaybeSend + MaybeSync {
-    fn call(&self) -> bool;
-}
-
-impl<F: Fn() -> bool + MaybeSend + MaybeSync> OnChange for F {
-    fn call(&self) -> bool {
-        self()
-    }
-}
-
-impl Changes {
-    pub(super) fn add(&self, call: impl Fn() -> bool + MaybeSend + MaybeSync + 'static) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(call));
-    }
-
-    fn tell(&self) {
-        // No lock is held while a function is called.
-        let calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let wanted: Vec<_> = calls.into_iter().filter(|change| change.call()).collect();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(wanted);
-    }
+    pub(super) lasting: Lasting,
 }
 
 /// What handles can still see when the driver is gone.
@@ -86,7 +60,7 @@ pub(super) struct Driver<H> {
     client: Client,
     observer: Option<Arc<dyn Observer>>,
     answerer: Option<Arc<dyn Answerer>>,
-    changes: Changes,
+    lasting: Lasting,
     asked: OrderedMap<QuestionId, AbortHandle>,
     answering: FuturesUnordered<BoxFuture<'static, Result<Answered, Aborted>>>,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -133,7 +107,7 @@ impl<H: Host> Driver<H> {
             client: Client::new(options),
             observer: listeners.observer,
             answerer: listeners.answerer,
-            changes: listeners.changes,
+            lasting: listeners.lasting,
             asked: OrderedMap::new(),
             answering: FuturesUnordered::new(),
             commands,
@@ -269,14 +243,16 @@ impl<H: Host> Driver<H> {
                     }
                     continue;
                 }
-                Event::Connected { server, .. } => {
+                Event::Connected { server, record } => {
+                    self.lasting.keep_record(*record);
                     self.server = Some(server.clone());
                     for sender in self.waiting.drain(..) {
                         drop(sender.send(server.clone()));
                     }
                 }
-                Event::ToolsChanged => self.changes.tell(),
+                Event::ToolsChanged => self.lasting.changes.tell(),
                 Event::Closed { reason, .. } => {
+                    self.lasting.keep_standing(self.client.standing());
                     // Set before callers see their channels close.
                     let _ = self.shared.closed.set(reason.clone());
                     is_over = true;

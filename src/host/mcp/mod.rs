@@ -10,6 +10,7 @@ mod connection;
 mod driver;
 mod function;
 mod http;
+mod lasting;
 mod network;
 #[cfg(feature = "shim")]
 mod pairing;
