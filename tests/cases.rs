@@ -20,7 +20,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crablet::model::{
-    AssistantMessage, Body, EncodedCache, Message, MessageId, Model, Part, ResponseHead, StopReason, ToolCall, Usage,
+    AssistantMessage, Body, EncodedCache, Message, MessageId, Model, ModelRequest, Part, ResponseHead, StopReason,
+    ToolCall, Usage,
 };
 use crablet::sse::SseParser;
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         tally.failed += 1;
     }
     for (area, count) in &tally.other_areas {
-        println!("not yet covered: {area} ({count})");
+        println!("of an area with other tests: {area} ({count})");
     }
     if tally.in_words > 0 {
         println!("not data-driven: {}", tally.in_words);
@@ -200,7 +201,7 @@ fn sse_differences(expected: &Value, chunks: &[&[u8]]) -> Vec<String> {
 /// Several requests that make one answer: what was said is sent back each time. The answers are cut as they are written, then
 /// into single bytes, then at random.
 fn run_exchange(model: &Model, steps: &[Value], expected: &Value, recut: u64) -> Result<(), Vec<String>> {
-    let mut request = replay::request(model.clone());
+    let mut request = ModelRequest::new(model.clone());
     request.messages.push(intent::user("user", vec![intent::text("q")]));
     let mut cache = EncodedCache::default();
     let mut usage = Usage::default();

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use crablet::model::openai_chat::{self, Profile};
-use crablet::model::{Model, ModelEvent, ResponseHead, anthropic, bedrock, gemini, openai_responses};
+use crablet::model::{Model, ModelEvent, ModelRequest, ResponseHead, anthropic, bedrock, gemini, openai_responses};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{blocks, bytes, replay};
@@ -66,7 +66,7 @@ fn an_endless_answer_does_not_fill_the_memory() {
     let line = [b"data: ".as_slice(), &vec![b'x'; 1024 * 1024]].concat();
     for model in models() {
         for first in [b"{\"a\":\"".as_slice(), b"data: \""] {
-            let mut decoder = replay::wire(&model).decoder(&replay::request(model.clone()), &head(200));
+            let mut decoder = replay::wire(&model).decoder(&ModelRequest::new(model.clone()), &head(200));
             let mut events = Vec::new();
             decoder.push(first, &mut events);
             for _ in 0..40 {

@@ -1,6 +1,6 @@
 //! Any bytes as an answer: the same events whole and a byte at a time, one last event, no panic.
 
-use crablet::model::{Access, Assembler, Model, ModelEvent, ModelRequest, RequestOptions, ResponseHead};
+use crablet::model::{Access, Assembler, Model, ModelEvent, ModelRequest, ResponseHead};
 
 pub(crate) fn decode(model: &Model, bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
@@ -21,14 +21,7 @@ pub(crate) fn events<'chunk>(
     chunks: impl IntoIterator<Item = &'chunk [u8]>,
 ) -> Vec<ModelEvent> {
     let Access::Http { wire, .. } = &model.access else { return Vec::new() };
-    let request = ModelRequest {
-        model: model.clone(),
-        instructions: None,
-        messages: Vec::new(),
-        tools: Vec::new().into(),
-        options: RequestOptions::default().into(),
-    };
-    let mut decoder = wire.decoder(&request, &ResponseHead { status, headers: Vec::new() });
+    let mut decoder = wire.decoder(&ModelRequest::new(model.clone()), &ResponseHead { status, headers: Vec::new() });
     let mut events = Vec::new();
     chunks.into_iter().for_each(|chunk| decoder.push(chunk, &mut events));
     decoder.finish(&mut events);

@@ -3,13 +3,14 @@
 
 #[allow(dead_code, reason = "the answer that is decoded here is the one of this target")]
 mod decoder;
+mod pieces;
 #[path = "../../tests/wire/scanned.rs"]
 mod scanned;
 
 use crablet::model::anthropic;
 use crablet::model::openai_chat::{self, Profile};
 
-/// What bytes above ASCII stand for; the others stand for themselves.
+/// What streams are put together from.
 const PIECES: &[&str] = &[
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""#,
     r#"{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":""#,
@@ -40,13 +41,7 @@ const PIECES: &[&str] = &[
 ];
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let mut text = String::new();
-    for byte in bytes {
-        match byte.checked_sub(128) {
-            Some(piece) => text.push_str(PIECES[usize::from(piece) % PIECES.len()]),
-            None => text.push(char::from(*byte)),
-        }
-    }
+    let text = pieces::text(bytes, PIECES);
     let payloads = text.split(['\n', '\r']);
     let streams = scanned::streams(scanned::BEGINNING.iter().copied().chain(payloads));
     for model in [anthropic::model("m"), openai_chat::model(Profile::Custom, "m")] {

@@ -3,4 +3,7 @@
 
 mod decoder;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| decoder::decode(&crablet::model::openai_chat::model(crablet::model::openai_chat::Profile::Custom, "m"), bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| decoder::decode(
+    &crablet::model::openai_chat::model(crablet::model::openai_chat::Profile::Custom, "m"),
+    bytes
+));

@@ -8,11 +8,12 @@ mod blocks;
 mod decoder;
 #[path = "../../tests/wire/frames.rs"]
 mod frames;
+mod pieces;
 
 use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{Model, anthropic, bedrock, gemini, openai_responses};
 
-/// What bytes above ASCII stand for; the others stand for themselves. A line is a payload.
+/// What streams are put together from. A line is a payload.
 const PIECES: &[&str] = &[
     "\n",
     "{",
@@ -89,13 +90,7 @@ const PIECES: &[&str] = &[
 ];
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let mut text = String::new();
-    for byte in bytes {
-        match byte.checked_sub(128) {
-            Some(piece) => text.push_str(PIECES[usize::from(piece) % PIECES.len()]),
-            None => text.push(char::from(*byte)),
-        }
-    }
+    let text = pieces::text(bytes, PIECES);
     let lines = || text.split('\n').filter(|line| !line.is_empty());
     let stream: String = lines().map(|line| format!("data: {line}\n\n")).collect();
     for model in [

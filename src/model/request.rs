@@ -181,6 +181,13 @@ pub struct ModelRequest {
     pub options: Arc<RequestOptions>,
 }
 
+impl ModelRequest {
+    /// A request that says nothing yet: no instructions, messages, tools and options.
+    pub fn new(model: Model) -> Self {
+        Self { model, instructions: None, messages: Vec::new(), tools: Arc::default(), options: Arc::default() }
+    }
+}
+
 /// A tool as the model is told of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {

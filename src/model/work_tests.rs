@@ -151,14 +151,7 @@ fn shapes() -> Vec<Shape> {
 
 fn decoder(model: &Model) -> Box<dyn Decoder> {
     let Access::Http { wire, .. } = &model.access else { unreachable!("all models here have a wire") };
-    let request = ModelRequest {
-        model: model.clone(),
-        instructions: None,
-        messages: Vec::new(),
-        tools: Vec::new().into(),
-        options: RequestOptions::default().into(),
-    };
-    wire.decoder(&request, &ResponseHead { status: 200, headers: Vec::new() })
+    wire.decoder(&ModelRequest::new(model.clone()), &ResponseHead { status: 200, headers: Vec::new() })
 }
 
 /// The work of decoding and assembling.

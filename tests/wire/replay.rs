@@ -2,8 +2,8 @@
 
 use crablet::Millis;
 use crablet::model::{
-    Access, Answer, Assembler, EncodedCache, HttpRequest, Model, ModelEvent, ModelRequest, Part, RequestOptions,
-    ResponseHead, ToolInput, Wire, anthropic, bedrock, gemini, openai_chat, openai_responses,
+    Access, Answer, Assembler, EncodedCache, HttpRequest, Model, ModelEvent, ModelRequest, Part, ResponseHead,
+    ToolInput, Wire, anthropic, bedrock, gemini, openai_chat, openai_responses,
 };
 use serde_json::{Value, json};
 
@@ -16,16 +16,6 @@ pub(crate) fn model(wire: &str, provider: &str) -> Option<Model> {
         "openai-responses" | "responses" => Some(openai_responses::model("m")),
         "openai-chat" => Some(openai_chat::model(openai_chat::Profile::from_name(provider), "m")),
         _ => None,
-    }
-}
-
-pub(crate) fn request(model: Model) -> ModelRequest {
-    ModelRequest {
-        model,
-        instructions: None,
-        messages: Vec::new(),
-        tools: Vec::new().into(),
-        options: RequestOptions::default().into(),
     }
 }
 
@@ -42,7 +32,7 @@ pub(crate) fn events<'chunk>(
     head: &ResponseHead,
     chunks: impl IntoIterator<Item = &'chunk [u8]>,
 ) -> Vec<ModelEvent> {
-    let mut decoder = wire(model).decoder(&request(model.clone()), head);
+    let mut decoder = wire(model).decoder(&ModelRequest::new(model.clone()), head);
     let mut events = Vec::new();
     for chunk in chunks {
         decoder.push(chunk, &mut events);
