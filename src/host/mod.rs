@@ -4,6 +4,7 @@
     allow(clippy::arc_with_non_send_sync, reason = "what is shared is Send natively, and on wasm there is one thread")
 )]
 
+mod agent_loop;
 mod cancel;
 mod checkpoints;
 mod control;
@@ -34,6 +35,7 @@ pub mod tools;
 
 use std::future::Future;
 
+pub use agent_loop::AgentLoop;
 pub use cancel::{CancelGuard, CancelToken, Cancelled};
 pub use control::{RunControl, Steered};
 pub use conversation::Conversation;

@@ -15,10 +15,11 @@ use super::{
     Journal, MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
 };
 use crate::agent::{
-    self, Agent, Event, EventKind, OutputDefinition, RestoreError, RunId, Session, Span, ToolDefinition, Trace,
+    self, Agent, Event, EventKind, OutputDefinition, RestoreError, RunId, Session, Skill, Span, ToolDefinition, Trace,
     TraceOptions,
 };
 use crate::error::{Error, ErrorKind};
+use crate::json::RawJson;
 use crate::model::{MessageId, OutputSchema};
 use crate::ordered_map::OrderedMap;
 
@@ -83,6 +84,15 @@ impl<H: Host> Runner<H> {
             definitions.push(Arc::new(definition));
         }
         self
+    }
+
+    /// Adds skills: the model is told of them in the instructions, so set those first, and reads one with a tool named
+    /// `readSkill`.
+    #[must_use]
+    pub fn skills(mut self, skills: impl IntoIterator<Item = Skill>) -> Self {
+        let skills: Arc<[Skill]> = skills.into_iter().collect();
+        Skill::announce(&skills, Arc::make_mut(&mut self.agent));
+        self.tool(Skill::tool(), move |input: RawJson, _| std::future::ready(Skill::read(&skills, &input)))
     }
 
     /// Adds a tool that is an agent: each call is worked on by a conversation of that agent, with its model, its tools, its

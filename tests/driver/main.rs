@@ -8,6 +8,7 @@ mod support;
 mod aborting;
 mod hooks;
 mod http;
+mod long_lived;
 mod models;
 mod output;
 mod properties;
