@@ -129,7 +129,7 @@ struct RunTrace {
     /// The model call of the step, and when its answer was over.
     chat: Option<(Open, Option<Millis>)>,
     tools: HashMap<CallId, OpenTool>,
-    within: HashMap<CallId, Box<RunTrace>>,
+    within: HashMap<CallId, Box<Self>>,
 }
 
 impl RunTrace {
@@ -170,7 +170,7 @@ impl RunTrace {
                 let within = self
                     .within
                     .entry(call_id.clone())
-                    .or_insert_with(|| Box::new(RunTrace::new(recorder.ids.open(now), Some(parent), name)));
+                    .or_insert_with(|| Box::new(Self::new(recorder.ids.open(now), Some(parent), name)));
                 within.take(recorder, &event.kind);
                 if matches!(event.kind, EventKind::RunEnd(_)) {
                     self.within.remove(call_id);
