@@ -197,8 +197,13 @@ impl Params {
 
     /// Sets a parameter, replacing one of the same name.
     pub fn set<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        self.put(name, to_raw(value));
+    }
+
+    /// The part of [`set`](Self::set) that is the same for all types.
+    fn put(&mut self, name: &str, value: RawJson) {
         self.0.retain(|(candidate, _)| candidate != name);
-        self.0.push((name.to_owned(), to_raw(value)));
+        self.0.push((name.to_owned(), value));
     }
 
     /// A parameter.

@@ -24,7 +24,7 @@ impl<H: Host> Clone for Authorized<H> {
 
 struct Inner<H: Host> {
     host: H,
-    oauth: OAuth,
+    oauth: Arc<OAuth>,
     key: ProofKey,
     state: Mutex<State>,
 }
@@ -57,7 +57,7 @@ impl<H: Host> Authorized<H> {
         }
         let machine = Authorizer::new(url, oauth.options.clone(), seed)?;
         let state = State { machine, next_ticket: 0, waiting: OrderedMap::new(), working: OrderedMap::new() };
-        let inner = Inner { host, oauth, key: ProofKey::default(), state: Mutex::new(state) };
+        let inner = Inner { host, oauth: Arc::new(oauth), key: ProofKey::default(), state: Mutex::new(state) };
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -17,30 +17,27 @@ impl Address {
         if url.bytes().any(|byte| byte <= b' ' || byte == b'\\' || byte >= 127) {
             return None;
         }
-        let (is_https, rest) = match url.split_once("://")? {
-            ("https", rest) => (true, rest),
-            ("http", rest) => (false, rest),
-            _ => return None,
+        let (is_https, rest) = match url.strip_prefix("https://") {
+            Some(rest) => (true, rest),
+            None => (false, url.strip_prefix("http://")?),
         };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        let authority = authority.to_ascii_lowercase();
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => (host, port),
-            _ => (authority.as_str(), ""),
-        };
-        let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
-        if host.is_empty() || !is_port || authority.contains(['@', '%']) {
+        let authority_end = position(rest, b"/?#");
+        let (authority, rest) = rest.split_at(authority_end);
+        let path = rest.get(..position(rest, b"?#"))?.to_owned();
+        // What stands in brackets is a number with colons.
+        let is_bracketed = authority.starts_with('[');
+        let number_end = if is_bracketed { position(authority, b"]") } else { 0 };
+        let host_end = number_end + position(authority.get(number_end..)?, b":");
+        let (host, port) = authority.split_at(host_end);
+        let is_port = port.bytes().skip(1).all(|byte| byte.is_ascii_digit());
+        let is_host = !host.is_empty() && is_bracketed == host.ends_with(']');
+        if !is_host || !is_port || authority.bytes().any(|byte| byte == b'@' || byte == b'%') {
             return None;
         }
-        let path = rest.split(['?', '#']).next().unwrap_or_default();
-        let scheme = if is_https { "https://" } else { "http://" };
-        Some(Self {
-            is_https,
-            origin: [scheme, authority.trim_end_matches(if is_https { ":443" } else { ":80" })].concat(),
-            host: host.to_owned(),
-            path: path.to_owned(),
-        })
+        let host = host.to_ascii_lowercase();
+        let (scheme, usual_port) = if is_https { ("https://", ":443") } else { ("http://", ":80") };
+        let origin = [scheme, &host, if port == usual_port { "" } else { port }].concat();
+        Some(Self { is_https, origin, host, path })
     }
 
     /// The address of a server that tokens may be sent to.
@@ -115,6 +112,11 @@ impl Address {
     }
 }
 
+/// Where the first of these bytes is, or the end.
+fn position(text: &str, bytes: &[u8]) -> usize {
+    text.bytes().position(|byte| bytes.contains(&byte)).unwrap_or(text.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +138,9 @@ mod tests {
             "https://a b.example",
             "https://a.exämple",
             "https://a%2eexample",
+            "https://[::1",
+            "https://::1]",
+            "https://[::1]x",
             "",
         ] {
             assert_eq!(Address::parse(url), None, "{url}");

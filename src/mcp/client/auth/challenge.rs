@@ -1,3 +1,4 @@
+use super::tokens::scopes;
 use crate::model::ResponseHead;
 
 /// What a server says it wants when it refuses a request (RFC 9110, section 11.6.1; RFC 6750, section 3; RFC 9728, section
@@ -12,56 +13,74 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
-    /// The challenge of an answer; empty where there is none, or where the browser may not see it.
+    /// The challenge of an answer; empty where there is none, or where the browser may not see it. A bearer token comes
+    /// before a proof.
     pub(super) fn read(head: &ResponseHead) -> Self {
-        let headers = head.headers.iter().filter(|(name, _)| name == "www-authenticate");
-        let mut challenges = headers.flat_map(|(_, value)| parse(value)).collect::<Vec<_>>();
-        let position = |wanted: &str| challenges.iter().position(|(scheme, _)| scheme.eq_ignore_ascii_case(wanted));
-        let (index, is_dpop) = match (position("bearer"), position("dpop")) {
-            (Some(index), _) => (index, false),
-            (None, Some(index)) => (index, true),
-            (None, None) => return Self::default(),
-        };
-        let (_, params) = challenges.swap_remove(index);
-        let param = |wanted: &str| {
-            let found = params.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-            found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
-        };
-        Self { resource_metadata: param("resource_metadata"), scope: param("scope"), error: param("error"), is_dpop }
+        let mut found = [Self::default(), Self { is_dpop: true, ..Self::default() }];
+        let mut was_found = [false, false];
+        for (name, value) in &head.headers {
+            if name == "www-authenticate" {
+                read_header(value, &mut found, &mut was_found);
+            }
+        }
+        let [bearer, dpop] = found;
+        match was_found {
+            [false, true] => dpop,
+            _ => bearer,
+        }
+    }
+
+    /// The scopes it names.
+    pub(super) fn scopes(&self) -> Vec<String> {
+        scopes(self.scope.as_deref().unwrap_or_default())
     }
 }
 
-type Params = Vec<(String, String)>;
-
-/// The challenges of one header: a scheme each, with its parameters. What is no parameter is skipped.
-fn parse(header: &str) -> Vec<(String, Params)> {
-    let mut challenges: Vec<(String, Params)> = Vec::new();
+/// The challenges of one header: a scheme each, with its parameters. Of several for one scheme the first counts.
+fn read_header(header: &str, found: &mut [Challenge; 2], was_found: &mut [bool; 2]) {
+    let mut current = None;
     let mut rest = header;
     loop {
-        rest = rest.trim_start_matches([' ', '\t', ',']);
-        let end = rest.find([' ', '\t', ',', '=']).unwrap_or(rest.len());
+        rest = skip(rest, b" \t,");
+        let end = rest.bytes().position(|byte| b" \t,=".contains(&byte)).unwrap_or(rest.len());
         let (word, behind) = rest.split_at(end);
-        match behind.trim_start_matches([' ', '\t']).strip_prefix('=') {
+        match skip(behind, b" \t").strip_prefix('=') {
             Some(behind) => {
-                let (value, behind) = value(behind.trim_start_matches([' ', '\t', '=']));
-                if let Some((_, params)) = challenges.last_mut() {
-                    params.push((word.to_owned(), value));
-                }
+                let (value, behind) = value(skip(behind, b" \t="));
                 rest = behind;
+                let Some(challenge) = current.and_then(|scheme: usize| found.get_mut(scheme)) else { continue };
+                let field = match word.to_ascii_lowercase().as_str() {
+                    "resource_metadata" => &mut challenge.resource_metadata,
+                    "scope" => &mut challenge.scope,
+                    "error" => &mut challenge.error,
+                    _ => continue,
+                };
+                *field = field.take().or(Some(value).filter(|value| !value.is_empty()));
             }
-            None if word.is_empty() => return challenges,
+            None if word.is_empty() => return,
             None => {
-                challenges.push((word.to_owned(), Params::new()));
                 rest = behind;
+                current = ["bearer", "dpop"].iter().position(|scheme| word.eq_ignore_ascii_case(scheme));
+                let was_found = current.and_then(|scheme| was_found.get_mut(scheme));
+                if was_found.is_some_and(|was_found| std::mem::replace(was_found, true)) {
+                    current = None;
+                }
             }
         }
     }
 }
 
+/// The text without these bytes at its start.
+fn skip<'text>(text: &'text str, bytes: &[u8]) -> &'text str {
+    let end = text.bytes().position(|byte| !bytes.contains(&byte)).unwrap_or(text.len());
+    text.get(end..).unwrap_or_default()
+}
+
 /// A token or a quoted text, and what follows it.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
-        let (value, rest) = text.split_at(text.find([' ', '\t', ',']).unwrap_or(text.len()));
+        let end = text.bytes().position(|byte| b" \t,".contains(&byte)).unwrap_or(text.len());
+        let (value, rest) = text.split_at(end);
         return (value.to_owned(), rest);
     };
     let mut value = String::new();

@@ -48,11 +48,11 @@ impl Form {
     }
 
     /// The values that an answer must not repeat to anybody.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = String> {
+    pub(super) fn secrets(&self) -> Vec<String> {
         const PUBLIC: [&str; 7] =
             ["grant_type", "resource", "scope", "client_id", "redirect_uri", "audience", "client_assertion_type"];
         let secret = self.0.iter().filter(|(name, value)| !PUBLIC.contains(name) && !value.expose().is_empty());
-        secret.map(|(_, value)| value.expose().to_owned())
+        secret.map(|(_, value)| value.expose().to_owned()).collect()
     }
 }
 

@@ -1,8 +1,7 @@
 //! What servers publish about themselves, and where (RFC 9728, RFC 8414, OpenID Connect Discovery).
 
 use super::address::Address;
-use super::refused;
-use crate::error::Error;
+use super::{Failure, refused};
 use crate::json::Object;
 
 /// Where a protected server's metadata may be, in the order in which it is looked for (revision 2026-07-28, "Protected
@@ -45,10 +44,10 @@ impl ResourceMetadata {
     /// # Errors
     ///
     /// When it is the metadata of something else: whoever wrote it could ask for tokens for another's server.
-    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Error> {
+    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Failure> {
         let resource = object.string("resource");
         if let Some(other) = resource.as_deref().filter(|resource| !server.is_covered_by(resource)) {
-            return Err(refused(format!("the MCP server's metadata is that of another server, {}", quoted(other))));
+            return Err(refused(&["the MCP server's metadata is that of another server, ", &quoted(other)]));
         }
         Ok(Self {
             resource,
@@ -79,30 +78,21 @@ impl ServerMetadata {
     /// # Errors
     ///
     /// When an endpoint is where the server must not lead.
-    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Error> {
-        let endpoint = |name: &str| match object.string(name) {
-            Some(url) if !server.may_lead_to(&url) => {
-                Err(refused(format!("the authorization server's {name} is not an address that is safe to use")))
-            }
-            url => Ok(url),
-        };
+    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Failure> {
+        let methods = "token_endpoint_auth_methods_supported";
+        let algorithms = "dpop_signing_alg_values_supported";
+        let flag = |name| object.boolean(name).unwrap_or_default();
         Ok(Self {
-            authorization_endpoint: endpoint("authorization_endpoint")?.unwrap_or_default(),
-            token_endpoint: endpoint("token_endpoint")?
-                .ok_or_else(|| refused("the authorization server's metadata names no token_endpoint"))?,
-            registration_endpoint: endpoint("registration_endpoint")?,
+            authorization_endpoint: endpoint(object, server, "authorization_endpoint")?.unwrap_or_default(),
+            token_endpoint: endpoint(object, server, "token_endpoint")?
+                .ok_or_else(|| refused(&["the authorization server's metadata names no token_endpoint"]))?,
+            registration_endpoint: endpoint(object, server, "registration_endpoint")?,
             scopes_supported: texts(object, "scopes_supported"),
-            auth_methods: object
-                .array("token_endpoint_auth_methods_supported")
-                .is_some()
-                .then(|| texts(object, "token_endpoint_auth_methods_supported")),
-            takes_metadata_documents: object.boolean("client_id_metadata_document_supported").unwrap_or_default(),
-            sends_issuer: object.boolean("authorization_response_iss_parameter_supported").unwrap_or_default(),
+            auth_methods: object.get(methods).map(|_| texts(object, methods)),
+            takes_metadata_documents: flag("client_id_metadata_document_supported"),
+            sends_issuer: flag("authorization_response_iss_parameter_supported"),
             supports_pkce: texts(object, "code_challenge_methods_supported").iter().any(|method| method == "S256"),
-            proof_algorithms: object
-                .array("dpop_signing_alg_values_supported")
-                .is_some()
-                .then(|| texts(object, "dpop_signing_alg_values_supported")),
+            proof_algorithms: object.get(algorithms).map(|_| texts(object, algorithms)),
         })
     }
 
@@ -117,6 +107,16 @@ impl ServerMetadata {
             supports_pkce: true,
             ..Self::default()
         }
+    }
+}
+
+fn endpoint(object: &Object<'_>, server: &Address, name: &str) -> Result<Option<String>, Failure> {
+    let url = object.string(name);
+    match &url {
+        Some(named) if !server.may_lead_to(named) => {
+            Err(refused(&["the authorization server's ", name, " is not an address that is safe to use"]))
+        }
+        _ => Ok(url),
     }
 }
 

@@ -44,7 +44,7 @@ use self::challenge::Challenge;
 use self::flow::{Flow, Next};
 use self::random::Random;
 use self::signed::{Proof, signed};
-use self::tokens::{Tokens, scopes};
+use self::tokens::Tokens;
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::model::{HttpRequest, ResponseHead};
@@ -66,10 +66,10 @@ const RESEND_LIMIT: u32 = 3;
 pub struct Authorizer {
     shared: Shared,
     requests: OrderedMap<Ticket, Request>,
-    tokens: Option<Tokens>,
+    tokens: Option<Box<Tokens>>,
     /// How many tokens there were so far.
     generation: u64,
-    flow: Option<(TaskId, Flow)>,
+    flow: Option<(TaskId, Box<Flow>)>,
     /// Whether tokens that were kept have been looked for.
     has_looked: bool,
     /// Proofs that are being signed, and what they are for.
@@ -85,6 +85,7 @@ pub struct Authorizer {
 /// What the authorizations of one server have in common.
 #[derive(Debug)]
 struct Shared {
+    now: Millis,
     options: AuthOptions,
     /// The address of the server, as it was given.
     url: String,
@@ -128,6 +129,7 @@ impl Authorizer {
     /// `invalid-input` for an address that tokens must not be sent to: only `https`, and `http` on this machine.
     pub fn new(url: &str, options: AuthOptions, seed: [u8; 32]) -> Result<Self, Error> {
         let shared = Shared {
+            now: Millis::default(),
             options,
             server: Address::of_server(url)?,
             url: url.split('#').next().unwrap_or_default().to_owned(),
@@ -187,8 +189,8 @@ impl Authorizer {
             self.flow = Some((self.perform(work), flow));
             return;
         }
-        let can_renew = |tokens: &&Tokens| tokens.is_expired(now) && tokens.refresh.is_some();
-        if self.tokens.as_ref().is_some_and(|tokens| can_renew(&tokens)) && self.may_authorize(now) {
+        let can_renew = |tokens: &Tokens| tokens.is_expired(now) && tokens.refresh.is_some();
+        if self.tokens.as_deref().is_some_and(can_renew) && self.may_authorize(now) {
             return self.authorize(now, Challenge::default(), false);
         }
         self.send(now, ticket);
@@ -221,7 +223,7 @@ impl Authorizer {
                 return self.effects.push_back(Effect::Send { ticket, request });
             }
             (Err(error), _) => error,
-            _ => refused("the host gave no signature"),
+            _ => *refused(&["the host gave no signature"]),
         };
         self.requests.remove(&ticket);
         self.effects.push_back(Effect::Fail { ticket, error });
@@ -271,7 +273,6 @@ impl Authorizer {
         {
             return false;
         }
-        let wanted = scopes(challenge.scope.as_deref().unwrap_or_default());
         let is_step_up = is_about_scope && self.tokens.is_some();
         let had_help = if is_step_up { &mut refused.was_stepped_up } else { &mut refused.was_authorized };
         if std::mem::replace(had_help, true) {
@@ -282,8 +283,8 @@ impl Authorizer {
             return true;
         }
         // Asking once more for the same cannot help.
-        let asked = self.tokens.as_ref().map(|tokens| tokens.asked.as_slice()).unwrap_or_default();
-        if !may_authorize || (is_step_up && wanted.iter().all(|scope| asked.contains(scope))) {
+        let knows_no_more = self.tokens.as_ref().is_none_or(|tokens| tokens.were_asked(&challenge.scopes()));
+        if !may_authorize || (is_step_up && knows_no_more) {
             return false;
         }
         self.authorize(now, challenge, is_step_up);
@@ -309,16 +310,17 @@ impl Authorizer {
             return self.take_proof(ticket, &unsigned, outcome);
         }
         if let Some((_, mut flow)) = self.flow.take_if(|(awaited, _)| *awaited == task) {
-            let next = flow.advance(now, &mut self.shared, outcome);
+            self.shared.now = now;
+            let next = flow.advance(&mut self.shared, outcome);
             self.go_on(now, flow, next);
         }
     }
 
-    fn go_on(&mut self, now: Millis, mut flow: Flow, next: Result<Next, Error>) {
+    fn go_on(&mut self, now: Millis, mut flow: Box<Flow>, next: Result<Next, Failure>) {
         self.effects.extend(flow.take_saves());
         let error = match next {
             Ok(Next::Work(work)) => {
-                self.flow = Some((self.perform(work), flow));
+                self.flow = Some((self.perform(*work), flow));
                 return;
             }
             Ok(Next::Done(tokens)) => {
@@ -335,7 +337,7 @@ impl Authorizer {
             match &error {
                 Some(error) => {
                     self.requests.remove(&ticket);
-                    self.effects.push_back(Effect::Fail { ticket, error: error.clone() });
+                    self.effects.push_back(Effect::Fail { ticket, error: Error::clone(error) });
                 }
                 // Kept tokens may have ended; new ones are used even when they end at once.
                 None if flow.only_looks => self.dispatch(now, ticket),
@@ -352,7 +354,10 @@ impl Authorizer {
     }
 }
 
-/// The error of an authorization that came to nothing.
-fn refused(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Auth, message)
+/// Why an authorization came to nothing. Boxed, since every step may end so.
+type Failure = Box<Error>;
+
+/// The failure with these parts of a sentence.
+fn refused(parts: &[&str]) -> Failure {
+    Box::new(Error::new(ErrorKind::Auth, parts.concat()))
 }

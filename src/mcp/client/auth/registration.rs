@@ -4,8 +4,7 @@ use super::super::header::base64;
 use super::form::Form;
 use super::metadata::ServerMetadata;
 use super::options::{AuthOptions, PrivateKey, Secret};
-use super::refused;
-use crate::error::Error;
+use super::{Failure, refused};
 use crate::json::Object;
 use crate::jsonrpc::Params;
 use crate::model::HttpRequest;
@@ -36,12 +35,11 @@ impl Client {
         options: &AuthOptions,
         issuer: &str,
         metadata: &ServerMetadata,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Option<Self>, Failure> {
         if let Some(registered) = &options.client {
             if let Some(other) = registered.issuer.as_deref().filter(|other| *other != issuer) {
-                return Err(refused(format!(
-                    "the MCP server uses the authorization server {issuer}, and the client is registered with {other}"
-                )));
+                let what = "the MCP server uses the authorization server ";
+                return Err(refused(&[what, issuer, ", and the client is registered with ", other]));
             }
             return Ok(Some(Self {
                 id: registered.id.clone(),
@@ -137,9 +135,9 @@ pub(super) fn registration(
     let is_native = !redirect_uri.starts_with("https://");
     let mut body = Params::new()
         .with("client_name", options.client_name.as_deref().unwrap_or("crablet"))
-        .with("redirect_uris", &[redirect_uri])
-        .with("grant_types", &["authorization_code", "refresh_token"])
-        .with("response_types", &["code"])
+        .with("redirect_uris", &[redirect_uri][..])
+        .with("grant_types", &["authorization_code", "refresh_token"][..])
+        .with("response_types", &["code"][..])
         .with("application_type", if is_native { "native" } else { "web" });
     // A client that runs where its user is keeps no secret, if it may choose.
     let known = ["none", "client_secret_basic", "client_secret_post"];

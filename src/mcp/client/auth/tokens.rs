@@ -1,6 +1,6 @@
 use super::metadata::quoted;
 use super::options::Secret;
-use super::refused;
+use super::{Failure, refused};
 use crate::error::{Error, ErrorKind};
 use crate::json::Object;
 use crate::jsonrpc::Params;
@@ -11,7 +11,7 @@ use crate::time::Millis;
 const EXPIRY_MARGIN: u64 = 30_000;
 
 /// Tokens of one authorization server for one resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tokens {
     pub(super) issuer: String,
     pub(super) resource: Option<String>,
@@ -29,31 +29,30 @@ impl Tokens {
         self.expires_at.is_some_and(|at| at <= now.after(EXPIRY_MARGIN))
     }
 
-    /// The answer of a token endpoint (RFC 6749, section 5.1).
-    pub(super) fn read(now: Millis, object: &Object<'_>, before: Self) -> Result<Self, Error> {
-        let access = object.string("access_token").filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()));
-        let access = access.filter(|token| !token.is_empty());
-        let is_bound = match object.string("token_type") {
-            Some(scheme) if scheme.eq_ignore_ascii_case("dpop") => true,
-            Some(scheme) if !scheme.eq_ignore_ascii_case("bearer") => {
-                return Err(refused(format!(
-                    "the authorization server gave a token of an unknown type, {}",
-                    quoted(&scheme)
-                )));
-            }
-            _ => false,
-        };
+    /// Whether all of these scopes were asked for.
+    pub(super) fn were_asked(&self, scopes: &[String]) -> bool {
+        scopes.iter().all(|scope| self.asked.contains(scope))
+    }
+
+    /// The answer of a token endpoint (RFC 6749, section 5.1). It does not say whose the tokens are.
+    pub(super) fn read(now: Millis, object: &Object<'_>) -> Result<Self, Failure> {
+        let access = object.string("access_token").unwrap_or_default();
+        let scheme = object.string("token_type").unwrap_or_default();
+        let is_bound = scheme.eq_ignore_ascii_case("dpop");
+        if !is_bound && !scheme.is_empty() && !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(refused(&["the authorization server gave a token of an unknown type, ", &quoted(&scheme)]));
+        }
+        if access.is_empty() || !access.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(refused(&["the authorization server answered without a usable token"]));
+        }
         // Some servers write the number as a text.
         let seconds = object.integer("expires_in").or_else(|| object.string("expires_in")?.parse().ok());
         Ok(Self {
-            access: Secret::new(
-                access.ok_or_else(|| refused("the authorization server answered without a usable token"))?,
-            ),
-            // A server that does not rotate the refresh token does not repeat it.
-            refresh: object.string("refresh_token").map(Secret::new).or(before.refresh),
+            access: Secret::new(access),
+            refresh: object.string("refresh_token").map(Secret::new),
             expires_at: seconds.map(|seconds| now.after(seconds.saturating_mul(1_000))),
             is_bound,
-            ..before
+            ..Self::default()
         })
     }
 
@@ -64,19 +63,19 @@ impl Tokens {
             record.set("refresh_token", refresh.expose());
         }
         if let Some(at) = self.expires_at {
-            record.set("expires_at", &at);
+            record.set("expires_at", &at.0);
         }
         Secret::new(record.with("scope", &self.asked.join(" ")).to_raw().as_str())
     }
 
-    pub(super) fn from_record(record: &str, issuer: String, resource: Option<String>) -> Option<Self> {
+    pub(super) fn from_record(record: &str, issuer: &str, resource: Option<&str>) -> Option<Self> {
         let object = Object::parse(record).ok()?;
         Some(Self {
-            issuer,
-            resource,
+            issuer: issuer.to_owned(),
+            resource: resource.map(str::to_owned),
             access: Secret::new(object.string("access_token")?),
             refresh: object.string("refresh_token").map(Secret::new),
-            expires_at: object.read("expires_at"),
+            expires_at: object.integer("expires_at").map(Millis),
             is_bound: false,
             asked: scopes(&object.string("scope").unwrap_or_default()),
         })
@@ -93,7 +92,7 @@ pub(super) fn scopes(text: &str) -> Vec<String> {
 pub(super) struct Refusal {
     /// The server's word for it; empty where it gave none.
     pub(super) code: String,
-    error: Error,
+    error: Box<Error>,
 }
 
 impl Refusal {
@@ -105,13 +104,14 @@ impl Refusal {
             500.. if code.is_empty() => ErrorKind::Server,
             _ => ErrorKind::Auth,
         };
-        let mut message = format!("the authorization server refused {what} (HTTP {})", head.status);
+        let status = head.status.to_string();
+        let mut message = ["the authorization server refused ", what, " (HTTP ", &status, ")"].concat();
         append_reason(&mut message, &code, object.string("error_description"));
-        Self { error: Error::new(kind, message).with_status(head.status).with_code(code.clone()), code }
+        Self { error: Box::new(Error::new(kind, message).with_status(head.status).with_code(code.clone())), code }
     }
 
     /// The error without these texts, which servers repeat.
-    pub(super) fn into_error(mut self, secrets: &[String]) -> Error {
+    pub(super) fn into_error(mut self, secrets: &[String]) -> Failure {
         self.error.redact(secrets);
         self.error
     }

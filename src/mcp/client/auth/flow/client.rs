@@ -1,54 +1,46 @@
-use super::super::io::{Outcome, Work};
+use super::super::io::Work;
 use super::super::options::Grant;
 use super::super::registration::{Client, registration};
 use super::super::tokens::Refusal;
-use super::super::{Shared, refused};
-use super::{Flow, Next, Step, answer, text};
-use crate::error::Error;
-use crate::json::Object;
-use crate::time::Millis;
+use super::super::{Failure, Shared, refused};
+use super::{Flow, Given, Next, Step};
 
 /// What the authorization server knows the client as (revision 2026-07-28, "Client Registration"): as the caller says, by
 /// its metadata document, or by a registration.
 impl Flow {
-    pub(super) fn identify(&mut self, now: Millis, shared: &mut Shared) -> Result<Next, Error> {
+    pub(super) fn identify(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
         self.client = Client::from_options(&shared.options, &self.issuer, &self.metadata)?;
         if self.client.is_some() || !shared.asks_person() {
-            return self.apply(now, shared);
+            return self.apply(shared);
         }
         let key = self.client_key();
         Ok(self.work(Step::KeptClient, Work::Load(key)))
     }
 
-    pub(super) fn take_kept_client(
-        &mut self,
-        now: Millis,
-        shared: &mut Shared,
-        outcome: Option<Outcome>,
-    ) -> Result<Next, Error> {
-        self.client = outcome.and_then(text).and_then(|record| Client::from_record(now, &record));
-        self.apply(now, shared)
+    pub(super) fn take_kept_client(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+        self.client = Client::from_record(shared.now, &given.text);
+        self.apply(shared)
     }
 
     /// Goes on as the grant has it, once it is known who the client is.
-    pub(super) fn apply(&mut self, now: Millis, shared: &mut Shared) -> Result<Next, Error> {
+    pub(super) fn apply(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
         if let Some(refresh) = self.refresh.take().filter(|_| self.client.is_some()) {
-            return self.request_refresh(now, shared, &refresh);
+            return self.request_refresh(shared, &refresh);
         }
         if shared.asks_person() {
             return Ok(self.work(Step::RedirectUri, Work::RedirectUri));
         }
         if self.client.is_none() {
-            return Err(refused("this grant needs the id under which the authorization server knows the client"));
+            return Err(refused(&["this grant needs the id under which the authorization server knows the client"]));
         }
         match shared.options.grant {
-            Grant::ClientCredentials => self.request_with_credentials(now, shared),
+            Grant::ClientCredentials => self.request_with_credentials(shared),
             _ => Ok(self.ask_for_assertion(shared)),
         }
     }
 
-    pub(super) fn take_redirect_uri(&mut self, shared: &mut Shared, outcome: Outcome) -> Result<Next, Error> {
-        self.redirect_uri = text(outcome).unwrap_or_default();
+    pub(super) fn take_redirect_uri(&mut self, shared: &mut Shared, given: Given) -> Result<Next, Failure> {
+        self.redirect_uri = given.text;
         // A server that registered the client sends people only to where it was told then.
         let is_usable = |client: &Client| client.redirect_uri.as_ref().is_none_or(|known| *known == self.redirect_uri);
         if self.client.as_ref().is_some_and(is_usable) {
@@ -57,24 +49,21 @@ impl Flow {
         self.register(shared)
     }
 
-    fn register(&mut self, shared: &Shared) -> Result<Next, Error> {
+    fn register(&mut self, shared: &Shared) -> Result<Next, Failure> {
         let Some(endpoint) = self.metadata.registration_endpoint.as_deref() else {
-            return Err(refused(format!(
-                "the authorization server {} does not take unknown clients; register one there and give its id",
-                self.issuer
-            )));
+            let what = " does not take unknown clients; register one there and give its id";
+            return Err(refused(&["the authorization server ", &self.issuer, what]));
         };
         let scope = self.asked.join(" ");
         let request = registration(endpoint, &self.redirect_uri, &scope, &shared.options, &self.metadata);
         Ok(self.work(Step::Registration, Work::Fetch(request)))
     }
 
-    pub(super) fn take_registration(&mut self, shared: &mut Shared, outcome: Outcome) -> Result<Next, Error> {
-        let (head, body) = answer(outcome);
-        let registered = Object::parse(&body).ok().filter(|_| (200..300).contains(&head.status));
+    pub(super) fn take_registration(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+        let registered = given.object().filter(|_| (200..300).contains(&given.head.status));
         let client = registered.and_then(|object| Client::read(&object, self.redirect_uri.clone()));
         let Some(client) = client else {
-            return Err(Refusal::read(&head, &body, "to register the client").into_error(&[]));
+            return Err(Refusal::read(&given.head, &given.text, "to register the client").into_error(&[]));
         };
         let key = self.client_key();
         self.save(key, Some(client.to_record()));
@@ -83,12 +72,12 @@ impl Flow {
     }
 
     /// Forgets a client that the server no longer knows, and registers another; once.
-    pub(super) fn register_anew(&mut self, now: Millis, shared: &mut Shared) -> Result<Next, Error> {
+    pub(super) fn register_anew(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
         self.was_registered_anew = true;
         self.client = None;
         let key = self.client_key();
         self.save(key, None);
-        self.apply(now, shared)
+        self.apply(shared)
     }
 
     fn client_key(&self) -> String {

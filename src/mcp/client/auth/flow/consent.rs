@@ -1,31 +1,26 @@
 use super::super::form::{Form, query_value};
-use super::super::io::{AssertionRequest, Outcome, Work};
+use super::super::io::{AssertionRequest, Work};
 use super::super::metadata::quoted;
 use super::super::options::{Grant, Secret};
 use super::super::random::hash;
 use super::super::tokens::{Refusal, append_reason};
-use super::super::{Shared, refused};
-use super::{Flow, Next, Step, answer, text};
-use crate::error::Error;
-use crate::json::Object;
-use crate::time::Millis;
+use super::super::{Failure, Shared, refused};
+use super::{Flow, Given, Next, Step};
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// Who says yes: a person on a page, or a token that vouches for one.
 impl Flow {
     /// The page to show (OAuth 2.1, section 4.1.1; RFC 7636; RFC 8707).
-    pub(super) fn ask_for_consent(&mut self, shared: &mut Shared) -> Result<Next, Error> {
+    pub(super) fn ask_for_consent(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
         let client = self.client.as_ref().map(|client| client.id.as_str()).unwrap_or_default();
         if self.metadata.authorization_endpoint.is_empty() {
-            return Err(refused("the authorization server's metadata names no authorization_endpoint"));
+            return Err(refused(&["the authorization server's metadata names no authorization_endpoint"]));
         }
         if !self.metadata.supports_pkce {
-            return Err(refused(format!(
-                "the authorization server {} does not say that it supports PKCE with S256, without which a stolen code \
-                 is as good as a token",
-                self.issuer
-            )));
+            let what =
+                " does not say that it supports PKCE with S256, without which a stolen code is as good as a token";
+            return Err(refused(&["the authorization server ", &self.issuer, what]));
         }
         self.state = Secret::new(shared.random.text());
         self.verifier = Secret::new(shared.random.text());
@@ -48,47 +43,42 @@ impl Flow {
     }
 
     /// The address that the person came back to. Whose answer it is comes before what it says (RFC 9207, section 2.4).
-    pub(super) fn take_callback(&mut self, now: Millis, shared: &mut Shared, outcome: Outcome) -> Result<Next, Error> {
-        let callback = text(outcome).unwrap_or_default();
-        let value = |name| query_value(&callback, name);
+    pub(super) fn take_callback(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+        let callback = given.text.as_str();
+        let value = |name| query_value(callback, name);
         let address = callback.split(['?', '#']).next().unwrap_or_default();
         let expected = self.redirect_uri.split(['?', '#']).next().unwrap_or_default();
         if address.trim_end_matches('/') != expected.trim_end_matches('/') {
-            return Err(refused("the person came back to another address than the one that was asked for"));
+            return Err(refused(&["the person came back to another address than the one that was asked for"]));
         }
         if value("state").as_deref() != Some(self.state.expose()) {
-            return Err(refused("the answer that the person came back with belongs to another authorization"));
+            return Err(refused(&["the answer that the person came back with belongs to another authorization"]));
         }
         match value("iss") {
             Some(issuer) if issuer != self.issuer => {
-                return Err(refused(format!(
-                    "the answer that the person came back with is from {}, and not from {}",
-                    quoted(&issuer),
-                    self.issuer
-                )));
+                let what = "the answer that the person came back with is from ";
+                return Err(refused(&[what, &quoted(&issuer), ", and not from ", &self.issuer]));
             }
             None if self.metadata.sends_issuer => {
-                return Err(refused(format!(
-                    "the answer that the person came back with does not say that it is from {}",
-                    self.issuer
-                )));
+                let what = "the answer that the person came back with does not say that it is from ";
+                return Err(refused(&[what, &self.issuer]));
             }
             _ => {}
         }
         if let Some(code) = value("error") {
             let mut message = String::from("the authorization was not granted");
             append_reason(&mut message, &quoted(&code), value("error_description"));
-            let mut error = refused(message).with_code(quoted(&code));
+            let mut error = refused(&[&message]).with_code(quoted(&code));
             error.redact(&[self.state.expose().to_owned(), self.verifier.expose().to_owned()]);
-            return Err(error);
+            return Err(Box::new(error));
         }
-        let code = value("code").ok_or_else(|| refused("the person came back without an authorization code"))?;
+        let code = value("code").ok_or_else(|| refused(&["the person came back without an authorization code"]))?;
         self.form = Form::new("authorization_code")
             .with("code", code)
             .with("redirect_uri", &self.redirect_uri)
             .with("code_verifier", self.verifier.expose())
             .with_some("resource", self.resource.as_deref());
-        self.request_token(now, shared)
+        self.request_token(shared)
     }
 
     pub(super) fn ask_for_assertion(&mut self, shared: &Shared) -> Next {
@@ -107,11 +97,13 @@ impl Flow {
 
     /// The caller's assertion, or the identity token that is exchanged for one (RFC 8693, section 2.1; draft
     /// "Identity Assertion JWT Authorization Grant").
-    pub(super) fn take_assertion(&mut self, now: Millis, shared: &mut Shared, outcome: Outcome) -> Result<Next, Error> {
-        let assertion = text(outcome).filter(|token| !token.is_empty());
-        let assertion = assertion.ok_or_else(|| refused("no token was supplied that vouches for the client"))?;
+    pub(super) fn take_assertion(&mut self, shared: &mut Shared, given: Given) -> Result<Next, Failure> {
+        let assertion = given.text;
+        if assertion.is_empty() {
+            return Err(refused(&["no token was supplied that vouches for the client"]));
+        }
         let Grant::Enterprise(provider) = &shared.options.grant else {
-            return self.request_with_assertion(now, shared, assertion);
+            return self.request_with_assertion(shared, assertion);
         };
         let form = Form::new("urn:ietf:params:oauth:grant-type:token-exchange")
             .with("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag")
@@ -123,30 +115,25 @@ impl Flow {
             .with("client_id", &provider.client_id)
             .with_some("client_secret", provider.client_secret.as_ref().map(Secret::expose));
         let request = form.post(&provider.token_endpoint);
-        Ok(self.work(Step::Exchange(form), Work::Fetch(request)))
+        self.form = form;
+        Ok(self.work(Step::Exchange, Work::Fetch(request)))
     }
 
-    pub(super) fn take_exchange(
-        &mut self,
-        now: Millis,
-        shared: &mut Shared,
-        outcome: Outcome,
-        form: &Form,
-    ) -> Result<Next, Error> {
-        let (head, body) = answer(outcome);
-        let assertion = Object::parse(&body).ok().filter(|_| head.status == 200);
-        match assertion.and_then(|object| object.string("access_token")) {
-            Some(assertion) => self.request_with_assertion(now, shared, assertion),
-            None => Err(Refusal::read(&head, &body, "to exchange the identity token")
-                .into_error(&form.secrets().collect::<Vec<_>>())),
+    pub(super) fn take_exchange(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+        match given.document().and_then(|object| object.string("access_token")) {
+            Some(assertion) => self.request_with_assertion(shared, assertion),
+            None => {
+                let refusal = Refusal::read(&given.head, &given.text, "to exchange the identity token");
+                Err(refusal.into_error(&self.form.secrets()))
+            }
         }
     }
 
-    fn request_with_assertion(&mut self, now: Millis, shared: &mut Shared, assertion: String) -> Result<Next, Error> {
+    fn request_with_assertion(&mut self, shared: &mut Shared, assertion: String) -> Result<Next, Failure> {
         self.form = Form::new(JWT_BEARER)
             .with("assertion", assertion)
             .with_some("scope", Some(&self.asked.join(" ")))
             .with_some("resource", self.resource.as_deref());
-        self.request_token(now, shared)
+        self.request_token(shared)
     }
 }

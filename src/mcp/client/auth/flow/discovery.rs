@@ -1,21 +1,19 @@
 use super::super::address::Address;
-use super::super::io::{Outcome, Work};
+use super::super::io::Work;
 use super::super::metadata::{ResourceMetadata, ServerMetadata, quoted, resource_metadata_urls, server_metadata_urls};
-use super::super::{Shared, refused};
-use super::{Flow, Next, Step, answer};
-use crate::error::Error;
-use crate::json::Object;
+use super::super::{Failure, Shared, refused};
+use super::{Flow, Given, Next, Step};
 use crate::model::HttpRequest;
 
 /// Which authorization server, and where it is asked. Looked for anew by each authorization: a server may move to another.
 impl Flow {
-    pub(super) fn discover(&mut self, shared: &Shared) -> Result<Next, Error> {
+    pub(super) fn discover(&mut self, shared: &Shared) -> Result<Next, Failure> {
         let named = self.challenge.resource_metadata.as_deref();
         self.candidates = resource_metadata_urls(&shared.server, named).into();
         self.look_for_resource_metadata(shared)
     }
 
-    fn look_for_resource_metadata(&mut self, shared: &Shared) -> Result<Next, Error> {
+    fn look_for_resource_metadata(&mut self, shared: &Shared) -> Result<Next, Failure> {
         match self.candidates.pop_front() {
             Some(url) => Ok(self.work(Step::ResourceMetadata, Work::Fetch(get(url)))),
             // A server of revision 2025-03-26, which is its own authorization server.
@@ -23,13 +21,8 @@ impl Flow {
         }
     }
 
-    pub(super) fn take_resource_metadata(
-        &mut self,
-        shared: &Shared,
-        outcome: Result<Outcome, Error>,
-    ) -> Result<Next, Error> {
-        let document = document(outcome);
-        let Some(object) = document.as_deref().and_then(|text| Object::parse(text).ok()) else {
+    pub(super) fn take_resource_metadata(&mut self, shared: &Shared, given: &Given) -> Result<Next, Failure> {
+        let Some(object) = given.document() else {
             return self.look_for_resource_metadata(shared);
         };
         let metadata = ResourceMetadata::read(&object, &shared.server)?;
@@ -42,51 +35,39 @@ impl Flow {
         self.discover_server(shared, chosen)
     }
 
-    fn discover_server(&mut self, shared: &Shared, issuer: Option<String>) -> Result<Next, Error> {
+    fn discover_server(&mut self, shared: &Shared, issuer: Option<String>) -> Result<Next, Failure> {
         self.is_guessed = issuer.is_none();
         self.issuer = issuer.unwrap_or_else(|| shared.server.origin.clone());
         let address = Address::parse(&self.issuer).filter(|_| shared.server.may_lead_to(&self.issuer));
         let Some(address) = address else {
-            let issuer = quoted(&self.issuer);
-            return Err(refused(format!(
-                "the MCP server names an authorization server whose address is not safe to use: {issuer}"
-            )));
+            let what = "the MCP server names an authorization server whose address is not safe to use: ";
+            return Err(refused(&[what, &quoted(&self.issuer)]));
         };
         self.candidates = server_metadata_urls(&address).into();
         self.look_for_server_metadata(shared)
     }
 
-    fn look_for_server_metadata(&mut self, shared: &Shared) -> Result<Next, Error> {
+    fn look_for_server_metadata(&mut self, shared: &Shared) -> Result<Next, Failure> {
         if let Some(url) = self.candidates.pop_front() {
             return Ok(self.work(Step::ServerMetadata, Work::Fetch(get(url))));
         }
         if !self.is_guessed {
-            return Err(refused(format!(
-                "the authorization server {} has no readable metadata; in a browser it must allow this origin with CORS",
-                self.issuer
-            )));
+            let what = " has no readable metadata; in a browser it must allow this origin with CORS";
+            return Err(refused(&["the authorization server ", &self.issuer, what]));
         }
         self.metadata = ServerMetadata::without_document(&shared.server.origin);
         Ok(self.look_for_tokens(shared))
     }
 
-    pub(super) fn take_server_metadata(
-        &mut self,
-        shared: &Shared,
-        outcome: Result<Outcome, Error>,
-    ) -> Result<Next, Error> {
-        let document = document(outcome);
-        let Some(object) = document.as_deref().and_then(|text| Object::parse(text).ok()) else {
+    pub(super) fn take_server_metadata(&mut self, shared: &Shared, given: &Given) -> Result<Next, Failure> {
+        let Some(object) = given.document() else {
             return self.look_for_server_metadata(shared);
         };
         // Compared as texts (RFC 8414, section 3.3). Only a guess may lack the slash of the root.
         let issuer = object.string("issuer").unwrap_or_default();
         if issuer != self.issuer && !(self.is_guessed && issuer.strip_suffix('/') == Some(self.issuer.as_str())) {
-            return Err(refused(format!(
-                "the metadata of the authorization server {} is that of another one, {}",
-                self.issuer,
-                quoted(&issuer)
-            )));
+            let (what, other) = ("the metadata of the authorization server ", " is that of another one, ");
+            return Err(refused(&[what, &self.issuer, other, &quoted(&issuer)]));
         }
         self.issuer = issuer;
         self.metadata = ServerMetadata::read(&object, &shared.server)?;
@@ -105,10 +86,4 @@ fn get(url: String) -> HttpRequest {
     let mut request = HttpRequest { method: "GET", url, headers: Vec::new(), body: Vec::new() };
     request.set_header("accept", "application/json");
     request
-}
-
-/// The text of a document that is there. What cannot be read is not there: the next place is tried.
-fn document(outcome: Result<Outcome, Error>) -> Option<String> {
-    let (head, body) = answer(outcome.ok()?);
-    (head.status == 200).then_some(body)
 }

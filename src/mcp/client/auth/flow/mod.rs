@@ -7,30 +7,29 @@ mod token;
 
 use std::collections::VecDeque;
 
-use super::Shared;
 use super::challenge::Challenge;
 use super::form::Form;
 use super::io::{Effect, Outcome, Work};
 use super::metadata::ServerMetadata;
 use super::options::Secret;
 use super::registration::Client;
-use super::tokens::{Tokens, scopes};
+use super::tokens::Tokens;
+use super::{Failure, Shared};
 use crate::error::Error;
 use crate::json::{Object, RawJson};
 use crate::model::{HttpRequest, ResponseHead};
-use crate::time::Millis;
 
 /// What comes after a step.
 #[derive(Debug)]
 pub(super) enum Next {
     /// Work whose outcome leads on.
-    Work(Work),
+    Work(Box<Work>),
     /// The end: tokens, or none where it only looked for kept ones.
-    Done(Option<Tokens>),
+    Done(Option<Box<Tokens>>),
 }
 
 /// What the outcome of the work under way is.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     /// Nothing is under way.
     Idle,
@@ -43,15 +42,10 @@ enum Step {
     Registration,
     Consent,
     Assertion,
-    Exchange(Form),
+    Exchange,
     PublicKey,
-    ClientAssertion {
-        unsigned: String,
-    },
-    Proof {
-        request: HttpRequest,
-        unsigned: String,
-    },
+    ClientAssertion,
+    Proof,
     Token,
 }
 
@@ -62,7 +56,7 @@ pub(super) struct Flow {
     pub(super) only_looks: bool,
     challenge: Challenge,
     /// The tokens that no longer do.
-    held: Option<Tokens>,
+    held: Option<Box<Tokens>>,
     /// Whether the server wants more than the tokens were given for.
     is_step_up: bool,
     step: Step,
@@ -85,6 +79,10 @@ pub(super) struct Flow {
     verifier: Secret,
     /// The parameters of the token request, without those that prove the client.
     form: Form,
+    /// The token request that waits for its proof.
+    request: Option<HttpRequest>,
+    /// What is being signed.
+    unsigned: String,
     is_refresh: bool,
     nonce_was_given: bool,
     was_registered_anew: bool,
@@ -94,8 +92,8 @@ pub(super) struct Flow {
 
 impl Flow {
     /// Looks for tokens that were kept.
-    pub(super) fn look(shared: &Shared) -> (Self, Work) {
-        let mut flow = Self::new(Challenge::default(), None, false);
+    pub(super) fn look(shared: &Shared) -> (Box<Self>, Work) {
+        let mut flow = Box::new(Self::new(Challenge::default(), None, false));
         flow.only_looks = true;
         flow.step = Step::KeptServer;
         (flow, Work::Load(shared.server_key()))
@@ -105,15 +103,15 @@ impl Flow {
     pub(super) fn authorize(
         shared: &Shared,
         challenge: Challenge,
-        held: Option<Tokens>,
+        held: Option<Box<Tokens>>,
         is_step_up: bool,
-    ) -> (Self, Result<Next, Error>) {
-        let mut flow = Self::new(challenge, held, is_step_up);
+    ) -> (Box<Self>, Result<Next, Failure>) {
+        let mut flow = Box::new(Self::new(challenge, held, is_step_up));
         let next = flow.discover(shared);
         (flow, next)
     }
 
-    fn new(challenge: Challenge, held: Option<Tokens>, is_step_up: bool) -> Self {
+    fn new(challenge: Challenge, held: Option<Box<Tokens>>, is_step_up: bool) -> Self {
         Self {
             only_looks: false,
             challenge,
@@ -134,6 +132,8 @@ impl Flow {
             state: Secret::default(),
             verifier: Secret::default(),
             form: Form::default(),
+            request: None,
+            unsigned: String::new(),
             is_refresh: false,
             nonce_was_given: false,
             was_registered_anew: false,
@@ -146,32 +146,34 @@ impl Flow {
     /// # Errors
     ///
     /// Why there will be no tokens.
-    pub(super) fn advance(
-        &mut self,
-        now: Millis,
-        shared: &mut Shared,
-        outcome: Result<Outcome, Error>,
-    ) -> Result<Next, Error> {
-        match std::mem::replace(&mut self.step, Step::Idle) {
+    pub(super) fn advance(&mut self, shared: &mut Shared, outcome: Result<Outcome, Error>) -> Result<Next, Failure> {
+        let step = std::mem::replace(&mut self.step, Step::Idle);
+        let given = match (outcome, step) {
+            (Ok(outcome), _) => Given::from(outcome),
+            // A document that cannot be had is not there, and in a store that fails nothing was kept.
+            (Err(_), Step::ResourceMetadata | Step::ServerMetadata) => Given::default(),
+            (Err(_), Step::KeptServer | Step::KeptTokens | Step::KeptClient) => Given::default(),
+            (Err(error), _) => return Err(Box::new(error)),
+        };
+        match step {
             Step::Idle => Ok(Next::Done(None)),
-            Step::ResourceMetadata => self.take_resource_metadata(shared, outcome),
-            Step::ServerMetadata => self.take_server_metadata(shared, outcome),
-            // A store that fails is one in which nothing was kept.
-            Step::KeptServer => Ok(self.take_kept_server(outcome.ok())),
-            Step::KeptTokens => self.take_kept_tokens(now, shared, outcome.ok()),
-            Step::KeptClient => self.take_kept_client(now, shared, outcome.ok()),
-            Step::RedirectUri => self.take_redirect_uri(shared, outcome?),
-            Step::Registration => self.take_registration(shared, outcome?),
-            Step::Consent => self.take_callback(now, shared, outcome?),
-            Step::Assertion => self.take_assertion(now, shared, outcome?),
-            Step::Exchange(form) => self.take_exchange(now, shared, outcome?, &form),
+            Step::ResourceMetadata => self.take_resource_metadata(shared, &given),
+            Step::ServerMetadata => self.take_server_metadata(shared, &given),
+            Step::KeptServer => Ok(self.take_kept_server(&given)),
+            Step::KeptTokens => self.take_kept_tokens(shared, &given),
+            Step::KeptClient => self.take_kept_client(shared, &given),
+            Step::RedirectUri => self.take_redirect_uri(shared, given),
+            Step::Registration => self.take_registration(shared, &given),
+            Step::Consent => self.take_callback(shared, &given),
+            Step::Assertion => self.take_assertion(shared, given),
+            Step::Exchange => self.take_exchange(shared, &given),
             Step::PublicKey => {
-                shared.public_key = text(outcome?).and_then(|key| RawJson::parse(key).ok());
-                self.request_token(now, shared)
+                shared.public_key = RawJson::parse(given.text).ok();
+                self.request_token(shared)
             }
-            Step::ClientAssertion { unsigned } => self.take_client_assertion(now, shared, outcome?, &unsigned),
-            Step::Proof { request, unsigned } => self.take_proof(outcome?, request, &unsigned),
-            Step::Token => self.take_token(now, shared, outcome?),
+            Step::ClientAssertion => Ok(self.take_client_assertion(shared, &given)),
+            Step::Proof => Ok(self.take_proof(&given)),
+            Step::Token => self.take_token(shared, &given),
         }
     }
 
@@ -182,7 +184,7 @@ impl Flow {
 
     fn work(&mut self, step: Step, work: Work) -> Next {
         self.step = step;
-        Next::Work(work)
+        Next::Work(Box::new(work))
     }
 
     fn save(&mut self, key: String, value: Option<Secret>) {
@@ -190,48 +192,46 @@ impl Flow {
     }
 
     /// The tokens of which the server was last known to take some (look), by the note that names their issuer.
-    fn take_kept_server(&mut self, outcome: Option<Outcome>) -> Next {
-        let note = outcome.and_then(text);
-        let note = note.as_deref().and_then(|note| Object::parse(note).ok());
-        let Some(issuer) = note.as_ref().and_then(|note| note.string("issuer")) else { return Next::Done(None) };
-        self.resource = note.and_then(|note| note.string("resource"));
+    fn take_kept_server(&mut self, given: &Given) -> Next {
+        let note = given.object().unwrap_or_default();
+        let Some(issuer) = note.string("issuer") else { return Next::Done(None) };
+        self.resource = note.string("resource");
         self.issuer = issuer;
         let key = self.tokens_key();
         self.work(Step::KeptTokens, Work::Load(key))
     }
 
-    fn take_kept_tokens(&mut self, now: Millis, shared: &mut Shared, outcome: Option<Outcome>) -> Result<Next, Error> {
-        let record = outcome.and_then(text);
-        let kept = record.and_then(|record| Tokens::from_record(&record, self.issuer.clone(), self.resource.clone()));
+    fn take_kept_tokens(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+        let kept = Tokens::from_record(&given.text, &self.issuer, self.resource.as_deref()).map(Box::new);
         if self.only_looks {
             return Ok(Next::Done(kept));
         }
         let held = self.held.as_ref().filter(|held| held.issuer == self.issuer && held.resource == self.resource);
-        // Somebody else who shares the store may have renewed them in the meantime.
-        let wanted = scopes(self.challenge.scope.as_deref().unwrap_or_default());
-        let is_news = |kept: &Tokens| {
-            let is_other = held.is_none_or(|held| held.access != kept.access) && !kept.is_expired(now);
-            is_other && (!self.is_step_up || wanted.iter().all(|scope| kept.asked.contains(scope)))
-        };
         let held = held.cloned();
-        if let Some(kept) = kept.as_ref().filter(|kept| !self.wants_proof && is_news(kept)) {
+        // Somebody else who shares the store may have renewed them in the meantime.
+        if let Some(kept) = &kept
+            && !self.wants_proof
+            && !kept.is_expired(shared.now)
+            && held.as_ref().is_none_or(|held| held.access != kept.access)
+            && (!self.is_step_up || kept.were_asked(&self.challenge.scopes()))
+        {
             let kept = kept.clone();
             self.save_server(shared);
             return Ok(Next::Done(Some(kept)));
         }
-        self.choose_scopes(held.as_ref(), shared);
+        self.choose_scopes(held.as_deref(), shared);
         // What another authorization server gave is of no use here.
         self.held = kept.filter(|kept| kept.refresh.is_some()).or(held);
         if !self.is_step_up {
             self.refresh = self.held.as_ref().and_then(|held| held.refresh.clone());
         }
-        self.identify(now, shared)
+        self.identify(shared)
     }
 
     /// Which scopes to ask for (revision 2026-07-28, "Scope Selection Strategy"): what the server wants now, else what it
     /// may want; and all that was asked for before when it wants more.
     fn choose_scopes(&mut self, before: Option<&Tokens>, shared: &Shared) {
-        let challenged = scopes(self.challenge.scope.as_deref().unwrap_or_default());
+        let challenged = self.challenge.scopes();
         let options = &shared.options.scopes;
         let mut asked = match (challenged.is_empty(), options.is_empty()) {
             (false, _) => challenged,
@@ -258,18 +258,36 @@ impl Flow {
     }
 }
 
-/// The text of an outcome.
-fn text(outcome: Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Text(text) => text,
-        _ => None,
+/// What a piece of work gave.
+#[derive(Default)]
+struct Given {
+    /// Of an answer; the status is 0 where there is none.
+    head: ResponseHead,
+    /// A text, or the body of an answer; empty where there is none.
+    text: String,
+    signature: Vec<u8>,
+}
+
+impl Given {
+    /// The text as an object.
+    fn object(&self) -> Option<Object<'_>> {
+        Object::parse(&self.text).ok()
+    }
+
+    /// The document of an answer that has one.
+    fn document(&self) -> Option<Object<'_>> {
+        if self.head.status == 200 { self.object() } else { None }
     }
 }
 
-/// The head and the body of an outcome; an empty one for what is none.
-fn answer(outcome: Outcome) -> (ResponseHead, String) {
-    match outcome {
-        Outcome::Answer { head, body } => (head, String::from_utf8_lossy(&body).into_owned()),
-        _ => Default::default(),
+impl From<Outcome> for Given {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Answer { head, body } => {
+                Self { head, text: String::from_utf8_lossy(&body).into_owned(), ..Self::default() }
+            }
+            Outcome::Text(text) => Self { text: text.unwrap_or_default(), ..Self::default() },
+            Outcome::Signature(signature) => Self { signature, ..Self::default() },
+        }
     }
 }

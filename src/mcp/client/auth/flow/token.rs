@@ -1,73 +1,58 @@
 use super::super::form::Form;
-use super::super::io::{KeyName, Outcome, Work};
+use super::super::io::{KeyName, Work};
 use super::super::options::Secret;
 use super::super::signed::{Proof, client_assertion, signed};
 use super::super::tokens::{Refusal, Tokens};
-use super::super::{Shared, refused};
-use super::{Flow, Next, Step, answer};
-use crate::error::Error;
-use crate::json::Object;
+use super::super::{Failure, Shared, refused};
+use super::{Flow, Given, Next, Step};
 use crate::jsonrpc::Params;
-use crate::model::HttpRequest;
-use crate::time::Millis;
 
 /// The request for tokens, and its answer.
 impl Flow {
-    pub(super) fn request_refresh(
-        &mut self,
-        now: Millis,
-        shared: &mut Shared,
-        refresh: &Secret,
-    ) -> Result<Next, Error> {
+    pub(super) fn request_refresh(&mut self, shared: &mut Shared, refresh: &Secret) -> Result<Next, Failure> {
         self.is_refresh = true;
         self.form = Form::new("refresh_token")
             .with("refresh_token", refresh.expose())
             .with_some("resource", self.resource.as_deref());
-        self.request_token(now, shared)
+        self.request_token(shared)
     }
 
-    pub(super) fn request_with_credentials(&mut self, now: Millis, shared: &mut Shared) -> Result<Next, Error> {
+    pub(super) fn request_with_credentials(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
         self.form = Form::new("client_credentials")
             .with_some("scope", Some(&self.asked.join(" ")))
             .with_some("resource", self.resource.as_deref());
-        self.request_token(now, shared)
+        self.request_token(shared)
     }
 
     /// Sends the parameters that are there, with the proof of the client and of the key.
-    pub(super) fn request_token(&mut self, now: Millis, shared: &mut Shared) -> Result<Next, Error> {
+    pub(super) fn request_token(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
         if self.wants_proof && shared.public_key.is_none() {
             let algorithms = self.metadata.proof_algorithms.as_ref();
             if algorithms.is_some_and(|algorithms| !algorithms.iter().any(|algorithm| algorithm == "ES256")) {
-                return Err(refused(
+                return Err(refused(&[
                     "the authorization server takes no proofs of possession that are signed with ES256",
-                ));
+                ]));
             }
             return Ok(self.work(Step::PublicKey, Work::PublicKey));
         }
         let client = self.client.as_ref();
         if let Some((client, key)) = client.and_then(|client| Some((client, client.key.as_ref()?))) {
-            let unsigned = client_assertion(now, &mut shared.random, &client.id, &self.issuer, key);
-            let work = Work::Sign { key: KeyName::Client, message: unsigned.clone() };
-            return Ok(self.work(Step::ClientAssertion { unsigned }, work));
+            self.unsigned = client_assertion(shared.now, &mut shared.random, &client.id, &self.issuer, key);
+            let work = Work::Sign { key: KeyName::Client, message: self.unsigned.clone() };
+            return Ok(self.work(Step::ClientAssertion, work));
         }
-        Ok(self.prove(now, shared, self.form.clone()))
+        Ok(self.prove(shared, self.form.clone()))
     }
 
-    pub(super) fn take_client_assertion(
-        &mut self,
-        now: Millis,
-        shared: &mut Shared,
-        outcome: Outcome,
-        unsigned: &str,
-    ) -> Result<Next, Error> {
+    pub(super) fn take_client_assertion(&mut self, shared: &mut Shared, given: &Given) -> Next {
         let form = self.form.clone();
         let form = form
             .with("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-            .with("client_assertion", signed(unsigned, &signature(outcome)?));
-        Ok(self.prove(now, shared, form))
+            .with("client_assertion", signed(&self.unsigned, &given.signature));
+        self.prove(shared, form)
     }
 
-    fn prove(&mut self, now: Millis, shared: &mut Shared, form: Form) -> Next {
+    fn prove(&mut self, shared: &mut Shared, form: Form) -> Next {
         let endpoint = &self.metadata.token_endpoint;
         let client = self.client.clone().unwrap_or_default();
         let request = client.authenticate(form, endpoint, &self.metadata);
@@ -76,53 +61,49 @@ impl Flow {
         };
         let nonce = shared.authorization_nonce.as_deref();
         let proof = Proof { method: "POST", url: endpoint, token: None, nonce };
-        let unsigned = proof.unsigned(now, &mut shared.random, public_key);
-        let work = Work::Sign { key: KeyName::Proof, message: unsigned.clone() };
-        self.work(Step::Proof { request, unsigned }, work)
+        self.unsigned = proof.unsigned(shared.now, &mut shared.random, public_key);
+        self.request = Some(request);
+        let work = Work::Sign { key: KeyName::Proof, message: self.unsigned.clone() };
+        self.work(Step::Proof, work)
     }
 
-    pub(super) fn take_proof(
-        &mut self,
-        outcome: Outcome,
-        mut request: HttpRequest,
-        unsigned: &str,
-    ) -> Result<Next, Error> {
-        request.set_header("dpop", signed(unsigned, &signature(outcome)?));
-        Ok(self.work(Step::Token, Work::Fetch(request)))
+    pub(super) fn take_proof(&mut self, given: &Given) -> Next {
+        let Some(mut request) = self.request.take() else { return Next::Done(None) };
+        request.set_header("dpop", signed(&self.unsigned, &given.signature));
+        self.work(Step::Token, Work::Fetch(request))
     }
 
-    pub(super) fn take_token(&mut self, now: Millis, shared: &mut Shared, outcome: Outcome) -> Result<Next, Error> {
-        let (head, body) = answer(outcome);
-        if let Some(nonce) = head.header("dpop-nonce") {
+    pub(super) fn take_token(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+        if let Some(nonce) = given.head.header("dpop-nonce") {
             shared.authorization_nonce = Some(nonce.to_owned());
         }
-        let Some(object) = Object::parse(&body).ok().filter(|_| head.status == 200) else {
-            return self.take_refusal(now, shared, Refusal::read(&head, &body, "to give a token"));
+        let Some(object) = given.document() else {
+            return self.take_refusal(shared, Refusal::read(&given.head, &given.text, "to give a token"));
         };
-        let asked = match &self.held {
-            Some(held) if self.is_refresh => held.asked.clone(),
-            _ => self.asked.clone(),
-        };
-        let before = Tokens {
-            issuer: self.issuer.clone(),
-            resource: self.resource.clone(),
-            access: Secret::default(),
-            refresh: self.held.take().filter(|_| self.is_refresh).and_then(|held| held.refresh),
-            expires_at: None,
-            is_bound: false,
-            asked,
-        };
-        let tokens = Tokens::read(now, &object, before)?;
+        let before = self.held.take().filter(|_| self.is_refresh);
+        let mut tokens = Tokens::read(shared.now, &object)?;
         if self.wants_proof && !tokens.is_bound {
-            return Err(refused("the authorization server gave a token that is not bound to a key, as it should be"));
+            return Err(refused(&[
+                "the authorization server gave a token that is not bound to a key, as it should be",
+            ]));
         }
+        tokens.issuer.clone_from(&self.issuer);
+        tokens.resource.clone_from(&self.resource);
+        tokens.asked = match before {
+            Some(before) => {
+                // A server that does not rotate the refresh token does not repeat it.
+                tokens.refresh = tokens.refresh.or(before.refresh);
+                before.asked
+            }
+            None => self.asked.clone(),
+        };
         // The key ends with this process, and tokens that are bound to it are of no use to another.
         if !tokens.is_bound {
             let key = self.tokens_key();
             self.save(key, Some(tokens.to_record()));
             self.save_server(shared);
         }
-        Ok(Next::Done(Some(tokens)))
+        Ok(Next::Done(Some(Box::new(tokens))))
     }
 
     /// Notes which tokens the server takes.
@@ -134,34 +115,27 @@ impl Flow {
         self.save(shared.server_key(), Some(Secret::new(note.to_raw().as_str())));
     }
 
-    fn take_refusal(&mut self, now: Millis, shared: &mut Shared, refusal: Refusal) -> Result<Next, Error> {
+    fn take_refusal(&mut self, shared: &mut Shared, refusal: Refusal) -> Result<Next, Failure> {
         let is_registered = self.client.as_ref().is_some_and(|client| client.redirect_uri.is_some());
         match refusal.code.as_str() {
             "use_dpop_nonce" if self.wants_proof && !std::mem::replace(&mut self.nonce_was_given, true) => {
-                self.request_token(now, shared)
+                self.request_token(shared)
             }
             "invalid_client" | "unauthorized_client" if is_registered && !self.was_registered_anew => {
                 self.is_refresh = false;
-                self.register_anew(now, shared)
+                self.register_anew(shared)
             }
             // The refresh token has ended: whoever agreed is asked again.
             "invalid_grant" if std::mem::take(&mut self.is_refresh) => {
                 let key = self.tokens_key();
                 self.save(key, None);
-                self.apply(now, shared)
+                self.apply(shared)
             }
             _ => {
-                let secrets: Vec<String> =
-                    self.form.secrets().chain(self.client.as_ref().and_then(|client| client.secret())).collect();
+                let mut secrets = self.form.secrets();
+                secrets.extend(self.client.as_ref().and_then(|client| client.secret()));
                 Err(refusal.into_error(&secrets))
             }
         }
-    }
-}
-
-fn signature(outcome: Outcome) -> Result<Vec<u8>, Error> {
-    match outcome {
-        Outcome::Signature(signature) => Ok(signature),
-        _ => Err(refused("the host gave no signature")),
     }
 }
