@@ -78,6 +78,7 @@ async function buildEntries() {
     { name: "test", from: "test.ts", module: "slim" },
     { name: "models", from: "models.ts", module: "slim" },
     { name: "oauth", from: "oauth/index.ts", module: "slim" },
+    { name: "server", from: "server/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },
     { name: "trace", from: "trace.ts", module: "slim" },
   ];

@@ -4,6 +4,7 @@
 
 mod any_line;
 mod calls;
+mod exchanges;
 mod faults;
 mod golden;
 mod input;

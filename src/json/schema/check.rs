@@ -29,6 +29,13 @@ pub(super) fn check(schema: &Schema, input: &RawJson) -> Result<Option<RawJson>,
     RawJson::from_value(&value).map(Some).map_err(|error| format!("The input cannot be written: {error}."))
 }
 
+pub(super) fn validate(schema: &Schema, value: &RawJson) -> Result<(), String> {
+    let mut value: Value = value.read().map_err(|error| format!("The value cannot be read: {error}."))?;
+    let mut checker = Checker { schema, steps: 0, repairs: false, problems: Vec::new() };
+    checker.apply(0, &mut value, &Path::Root, 0);
+    if checker.problems.is_empty() { Ok(()) } else { Err(checker.problems.join("\n")) }
+}
+
 struct Checker<'schema> {
     schema: &'schema Schema,
     steps: u32,

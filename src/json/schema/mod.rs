@@ -78,6 +78,15 @@ impl Schema {
     pub fn check(&self, input: &RawJson) -> Result<Option<RawJson>, String> {
         check::check(self, input)
     }
+
+    /// Checks a value as it is, without repairs.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, in sentences.
+    pub fn validate(&self, value: &RawJson) -> Result<(), String> {
+        check::validate(self, value)
+    }
 }
 
 /// The place of a schema in [`Schema::nodes`]; 0 is the root.

@@ -217,12 +217,12 @@ impl Server {
         let tool = self.catalog.find_tool(&name).ok_or_else(|| invalid_params(format!("there is no tool {name:?}")))?;
         let arguments = params.raw("arguments").unwrap_or_else(|| Params::new().to_raw());
         let checked = if arguments.as_str().starts_with('{') {
-            tool.input.check(&arguments)
+            tool.input.validate(&arguments)
         } else {
             Err("the arguments are an object".to_owned())
         };
         let reason = match checked {
-            Ok(repaired) => return Ok(Ok(Request::Tool { name, arguments: repaired.unwrap_or(arguments) })),
+            Ok(()) => return Ok(Ok(Request::Tool { name, arguments })),
             Err(reason) => format!("the arguments of {name} are not valid: {reason}"),
         };
         match era {
@@ -325,7 +325,7 @@ impl Server {
             (Request::Tool { name, .. }, Outcome::Tool(result)) => {
                 let schema = self.catalog.find_tool(name).and_then(|tool| tool.output.as_ref());
                 let unfit = match (schema, &result.structured_content) {
-                    (Some(schema), Some(value)) if !result.is_error => schema.check(value).err(),
+                    (Some(schema), Some(value)) if !result.is_error => schema.validate(value).err(),
                     (Some(_), None) if !result.is_error => Some("it has no structured content".to_owned()),
                     _ => None,
                 };
