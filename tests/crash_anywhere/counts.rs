@@ -22,6 +22,8 @@ impl Counts {
             ("sequential", calls("alone")),
             ("approvals", calls("guarded")),
             ("client-side", calls("client")),
+            ("sub-agent", calls("helper")),
+            ("tools of sub-agents", crashed.performed.keys().any(|name| name.contains(" of task "))),
             ("validators", calls("checked")),
             ("repeatable", calls("often")),
             ("timers", calls("hanging")),

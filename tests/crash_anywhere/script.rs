@@ -1,5 +1,7 @@
 //! What happens in a run, rolled by dice.
 
+use std::sync::Arc;
+
 use crablet::agent::{Agent, Hooks, OutputDefinition, ToolDefinition};
 use crablet::json::RawJson;
 use crablet::model::{Model, ModelEvent, OutputSchema, StopReason};
@@ -32,7 +34,11 @@ pub(crate) struct Step {
     pub(crate) followed_up: bool,
 }
 
-pub(crate) const KINDS: [&str; 8] = ["plain", "plain", "often", "alone", "guarded", "client", "checked", "hanging"];
+pub(crate) const KINDS: [&str; 9] =
+    ["plain", "plain", "often", "alone", "guarded", "client", "checked", "hanging", "helper"];
+
+/// The kinds of tools that a sub-agent has.
+const NESTED_KINDS: [&str; 4] = ["plain", "often", "alone", "guarded"];
 
 impl Script {
     pub(crate) fn random(seed: u64) -> Self {
@@ -66,6 +72,7 @@ impl Script {
             ToolDefinition { client_side: true, ..tool("client") },
             ToolDefinition { has_validator: true, repeatable: true, ..tool("checked") },
             ToolDefinition { timeout: Some(1_000), ..tool("hanging") },
+            ToolDefinition::sub_agent("helper", "A sub-agent of the test.", Arc::new(helper())),
         ];
         let mut agent = Agent { hooks: self.hooks, has_store: true, ..agent(tools) };
         agent.policy.max_concurrent_tools = self.places;
@@ -92,11 +99,45 @@ impl Script {
         let first = vec![ModelEvent::TextStart { block: 0 }, ModelEvent::TextDelta { block: 0, text }];
         let mut second = vec![ModelEvent::TextEnd { block: 0, replay: None }];
         for (name, block) in calls.iter().zip(1..) {
-            second.extend(call_block(block, &format!("{name}-{number}-{block}"), name, "{}"));
+            let input =
+                if *name == "helper" { format!(r#"{{"prompt":"{TASK} {number}-{block}"}}"#) } else { "{}".to_owned() };
+            second.extend(call_block(block, &format!("{name}-{number}-{block}"), name, &input));
         }
         second.extend(stop(if calls.is_empty() { StopReason::Stop } else { StopReason::ToolUse }));
         (first, second)
     }
+}
+
+/// How the prompt of a sub-agent begins.
+pub(crate) const TASK: &str = "task";
+
+/// The agent that works on calls of `helper`.
+fn helper() -> Agent {
+    agent(vec![
+        tool("plain"),
+        ToolDefinition { repeatable: true, ..tool("often") },
+        ToolDefinition { sequential: true, ..tool("alone") },
+        ToolDefinition { needs_approval: true, ..tool("guarded") },
+    ])
+}
+
+/// The answer of a sub-agent's model to a history with so many answers. Calls get new ids in every life, so the input says
+/// which one it is.
+pub(crate) fn nested_answer(task: &str, number: usize) -> (Vec<ModelEvent>, Vec<ModelEvent>) {
+    let first = vec![
+        ModelEvent::TextStart { block: 0 },
+        ModelEvent::TextDelta { block: 0, text: format!("{task}, answer {number}") },
+    ];
+    let mut second = vec![ModelEvent::TextEnd { block: 0, replay: None }];
+    let mut dice = Dice(task.bytes().fold(number as u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte)));
+    let calls = if number < 2 { dice.roll(3) } else { 0 };
+    for block in 1..=calls {
+        let name = NESTED_KINDS[dice.roll(NESTED_KINDS.len() as u64) as usize];
+        let input = format!(r#"{{"call":"{name} of {task}, {number}-{block}"}}"#);
+        second.extend(call_block(block as u32, "", name, &input));
+    }
+    second.extend(stop(if calls == 0 { StopReason::Stop } else { StopReason::ToolUse }));
+    (first, second)
 }
 
 /// Whether the tool of this call may run more than once for it.

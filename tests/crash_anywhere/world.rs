@@ -7,12 +7,12 @@ use crablet::agent::{
     Approval, ContextEdit, Effect, Event, EventKind, HookQuestion, HookReply, Input, Save, Session, Status, TimerId,
     ToolOutput,
 };
-use crablet::json::RawJson;
-use crablet::model::{Body, Content};
+use crablet::json::{Object, RawJson};
+use crablet::model::{Body, Content, ModelRequest};
 use crablet::{Error, ErrorKind, Millis};
 
 use crate::harness::{content_in_short, in_short, innermost, text};
-use crate::script::{Dice, Script};
+use crate::script::{Dice, Script, TASK, nested_answer};
 
 /// When a checkpoint is safe and when the host says so.
 #[derive(Clone, Copy, PartialEq)]
@@ -86,8 +86,8 @@ pub(crate) struct Process {
     written: String,
     /// What was acknowledged without being saved.
     unsaved: Option<Save>,
-    /// The timer that was set with the last model call, which a restored call sets anew.
-    silence: Option<TimerId>,
+    /// The timers that were set with a model call, which a restored call sets anew.
+    silence: Vec<TimerId>,
 }
 
 /// Something the host is at.
@@ -204,23 +204,29 @@ impl<'script> World<'script> {
         let Open { effect, is_streaming, seen } = process.open.remove(index);
         match effect {
             Effect::CallModel { call, ref request } => {
-                let history = process.session.history();
+                let task = task_of(request);
+                let history = if task.is_some() { &request.messages[..] } else { process.session.history() };
                 let number = history.iter().filter(|message| matches!(message.body, Body::Assistant(_))).count();
-                let (first, second) = self.script.answer(number);
+                let (first, second) = match &task {
+                    Some(task) => nested_answer(task, number),
+                    None => self.script.answer(number),
+                };
                 if !is_streaming {
                     self.give(process, Input::ModelEvents { call, events: first });
-                    self.speak_up(process, number);
+                    if task.is_none() {
+                        self.speak_up(process, number);
+                    }
                     process.open.push(Open { effect, is_streaming: true, seen });
                     return self.pass(KillPoint::MidStream);
                 }
                 let is_short = request.messages.iter().any(|message| in_short(message).contains("messages in short"));
                 let is_too_long = self.script.window.is_some_and(|window| request.messages.len() > window) && !is_short;
                 let outcome = match self.failures.get_mut(number) {
-                    Some(left) if *left > 0 => {
+                    Some(left) if *left > 0 && task.is_none() => {
                         *left -= 1;
                         Err(Error::new(ErrorKind::Overloaded, "busy"))
                     }
-                    _ if is_too_long => Err(Error::new(ErrorKind::ContextOverflow, "too long")),
+                    _ if is_too_long && task.is_none() => Err(Error::new(ErrorKind::ContextOverflow, "too long")),
                     _ => {
                         self.give(process, Input::ModelEvents { call, events: second });
                         Ok(())
@@ -228,8 +234,9 @@ impl<'script> World<'script> {
                 };
                 self.give(process, Input::ModelEnded { call, outcome });
             }
-            Effect::CallTool { call_id, tool, .. } => {
-                *self.performed.entry(call_id.to_string()).or_default() += 1;
+            Effect::CallTool { call_id, tool, input } => {
+                let name = Object::parse(input.as_str()).unwrap().string("call");
+                *self.performed.entry(name.unwrap_or_else(|| call_id.to_string())).or_default() += 1;
                 self.pass(KillPoint::PerformedNotReported)?;
                 let output = ToolOutput::text(format!("{} is done", tool.name));
                 self.give(process, Input::ToolEnded { call_id, output });
@@ -238,8 +245,8 @@ impl<'script> World<'script> {
             Effect::ValidateInput { call_id, .. } => {
                 self.give(process, Input::InputValidated { call_id, outcome: Ok(None) });
             }
-            Effect::AskApproval { call_id, .. } => {
-                let allowed = call_id.as_str().len() % 2 == 0;
+            Effect::AskApproval { call_id, input, .. } => {
+                let allowed = input.as_str().len() % 2 == 0 && call_id.as_str().len() % 2 == 0;
                 let decision = if allowed { Approval::Allow } else { Approval::Deny { reason: None } };
                 self.give(process, Input::Approval { call_id, decision, input_hash: None });
             }
@@ -333,6 +340,14 @@ impl<'script> World<'script> {
     }
 }
 
+/// The task of the sub-agent whose model is called.
+fn task_of(request: &ModelRequest) -> Option<String> {
+    match request.messages.first().map(|message| &message.body) {
+        Some(Body::User(user)) => Some(content_in_short(&user.content)).filter(|text| text.starts_with(TASK)),
+        _ => None,
+    }
+}
+
 /// What a store holds after this save.
 fn added(stored: String, save: &Save) -> String {
     match save {
@@ -343,7 +358,14 @@ fn added(stored: String, save: &Save) -> String {
 
 impl Process {
     fn new(session: Session) -> Self {
-        Self { session, open: Vec::new(), timers: Vec::new(), written: String::new(), unsaved: None, silence: None }
+        Self {
+            session,
+            open: Vec::new(),
+            timers: Vec::new(),
+            written: String::new(),
+            unsaved: None,
+            silence: Vec::new(),
+        }
     }
 
     /// The lines that were added say the same as the whole.
@@ -363,7 +385,7 @@ impl Process {
                     self.timers.retain(|(id, _)| id != timer);
                     self.timers.push((*timer, *at));
                     if calls_model {
-                        self.silence = Some(*timer);
+                        self.silence.push(*timer);
                     }
                 }
                 Effect::ClearTimer { timer } => self.timers.retain(|(id, _)| id != timer),
@@ -410,7 +432,7 @@ impl Process {
             other => format!("{other:?}"),
         });
         let lost = self.open.iter().any(Open::is_lost_in_a_crash);
-        let timers = self.timers.iter().filter(|(id, _)| Some(*id) != self.silence && !lost);
+        let timers = self.timers.iter().filter(|(id, _)| !self.silence.contains(id) && !lost);
         effects.chain(timers.map(|(id, at)| format!("timer {} at {}", id.0, at.0))).collect()
     }
 }
