@@ -66,6 +66,11 @@ pub(super) struct OpenCache<'cache> {
 }
 
 impl EncodedCache {
+    /// The bytes of encoded turns that are kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Opens the cache for a request; what earlier requests left is evicted if it is too much.
     pub(super) fn open(&mut self, model: &Model) -> OpenCache<'_> {
         if self.bytes > MAX_CACHE_BYTES {
