@@ -197,17 +197,55 @@ fn a_key_that_no_header_can_carry_is_refused_before_anything_is_sent() {
     assert!(host.requests().is_empty());
 }
 
+/// An answer of status 429 with these headers and this sentence.
+fn busy(headers: &[(&str, &str)], message: &str) -> Exchange {
+    let exchange = Exchange::new(429, "application/json");
+    let exchange = headers.iter().fold(exchange, |exchange, (name, value)| exchange.header(name, value));
+    exchange.chunk(serde_json::json!({"error": {"message": message}}).to_string())
+}
+
 #[test]
 fn an_overloaded_model_is_asked_again_after_the_time_it_names() {
-    let busy = Exchange::new(429, "application/json")
-        .header("retry-after", "7")
-        .chunk(r#"{"error":{"message":"Rate limit reached"}}"#);
-    let host = ScriptedHost::new().then(busy).then(answer("At last."));
+    let date = ("date", "Thu, 01 Jan 2026 00:00:00 GMT");
+    for (headers, message, wait) in [
+        (vec![("retry-after", "7")], "Rate limit reached", 7_000),
+        (vec![("retry-after-ms", "350")], "Rate limit reached", 350),
+        (vec![date, ("retry-after", "Thu, 01 Jan 2026 00:00:30 GMT")], "Rate limit reached", 30_000),
+        (
+            vec![("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "1.5s")],
+            "Rate limit reached",
+            1_500,
+        ),
+        (
+            vec![
+                date,
+                ("anthropic-ratelimit-requests-remaining", "0"),
+                ("anthropic-ratelimit-requests-reset", "2026-01-01T00:00:20Z"),
+            ],
+            "Rate limit reached",
+            20_000,
+        ),
+        (vec![], "Please retry after 6 seconds.", 6_000),
+    ] {
+        let host = ScriptedHost::new().then(busy(&headers, message)).then(answer("At last."));
+        let mut runner = runner(&host);
+        runner.agent_mut().policy.max_attempts = 2;
+        let started = host.elapsed();
+        assert_eq!(host.block_on(runner.run("Hi")).unwrap().text, "At last.");
+        assert_eq!(host.elapsed() - started, wait, "{headers:?} {message}");
+    }
+}
+
+#[test]
+fn a_wait_beyond_the_cap_is_an_error_at_once() {
+    let host =
+        ScriptedHost::new().then(busy(&[("retry-after", "61")], "Rate limit reached")).then(answer("Too early."));
     let mut runner = runner(&host);
-    runner.agent_mut().policy.max_attempts = 2;
+    (runner.agent_mut().policy.max_attempts, runner.agent_mut().policy.retry_cap) = (2, 60_000);
     let started = host.elapsed();
-    assert_eq!(host.block_on(runner.run("Hi")).unwrap().text, "At last.");
-    assert_eq!(host.elapsed() - started, 7_000);
+    let error = host.block_on(runner.run("Hi")).unwrap_err();
+    assert_eq!((error.kind(), error.retry_after()), (ErrorKind::RateLimit, Some(61_000)));
+    assert_eq!((host.elapsed() - started, host.requests().len()), (0, 1));
 }
 
 #[test]
