@@ -6,7 +6,7 @@ const SPACED_CHUNKS = 40;
 
 /**
  * @returns {Promise<{ url: string, requests: object[], answerWith: (answers: object[]) => void, close: () => Promise<void> }>}
- * `answerWith` sets the answers to the next requests, and forgets the bodies of those before
+ * `answerWith` sets the answers (`{ status, headers, chunks, isDropped }`) to the next requests, and forgets the bodies of those before
  */
 export async function startReplayServer() {
   const requests = [];
@@ -23,6 +23,8 @@ export async function startReplayServer() {
       response.write(chunk);
       if (answer.chunks.length <= SPACED_CHUNKS) await new Promise((resolve) => setImmediate(resolve));
     }
+    // Without the mark of the end, which tells the client that the connection dropped.
+    if (answer.isDropped) return response.socket.end();
     return response.end();
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
