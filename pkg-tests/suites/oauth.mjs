@@ -1,5 +1,5 @@
 // A page in a real Chromium that asks a person in a window of its own, for an MCP server and an authorization server of other
-// origins.
+// origins; and the service worker of an extension that is really loaded.
 import assert from "node:assert/strict";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,10 +19,11 @@ export default async function oauth(project) {
     // A page that the opener cannot see into, and that says itself that the person is back.
     await agrees(site, { isolated: true });
     await closes(site);
+    await fromExtension(project);
   } finally {
     await site.stop();
   }
-  return "a window where a person agrees, one that its opener cannot see, and one that is closed, in Chromium";
+  return "a window where a person agrees, one that its opener cannot see, and one that is closed, in Chromium; and an extension";
 }
 
 /** Opens the page, has it connect, and does with the window what a person would. */
@@ -64,4 +65,25 @@ async function closes(site) {
   });
   assert.match(outcome, /^auth: .*closed before it was over/);
   assert.deepEqual(seen.grants, []);
+}
+
+async function fromExtension(project) {
+  const folder = join(project.tests, "fixtures/oauth-extension");
+  await cp(join(project.folder, "node_modules/crablet"), join(folder, "crablet"), {
+    recursive: true,
+    dereference: true,
+  });
+  const { url, seen, stop } = await startOAuthServers();
+  try {
+    const connect = async (tab) => {
+      const [loaded] = tab.context().serviceWorkers();
+      const worker = loaded ?? (await tab.context().waitForEvent("serviceworker"));
+      return worker.evaluate((server) => globalThis.connect(server), url);
+    };
+    const text = await withPage(connect, { extension: folder });
+    assert.equal(text, "a person who agreed");
+    assert.match(seen.authorizations[0].redirect_uri, /^https:\/\/[a-p]{32}\.chromiumapp\.org\/$/);
+  } finally {
+    await stop();
+  }
 }
