@@ -47,10 +47,15 @@ pub(super) fn from_stray(text: &str, head: &ResponseHead) -> Option<Error> {
     from_object(&object, head).or_else(|| message(&object).map(|_| from_error_object(&object, head)))
 }
 
-/// Whether an object without an answer in it tells of a failure: a sentence, and a word or number for it.
+/// Whether an object without an answer in it tells of a failure: a sentence, and a type or a number that says so. Others tell
+/// that the model is being loaded.
 #[cfg(feature = "openai-chat")]
 pub(super) fn is_report(object: &Object<'_>) -> bool {
-    message(object).is_some() && ["code", "type", "status", "status_code"].iter().any(|name| object.get(name).is_some())
+    let is_error = object.string("type").is_some_and(|kind| kind.contains("error"));
+    let has_code =
+        ["code", "status_code", "status"].iter().any(|name| object.integer(name).is_some_and(|code| code >= 400));
+    let has_word = object.string("code").is_some_and(|code| !code.is_empty());
+    (is_error || has_code || has_word) && message(object).is_some()
 }
 
 /// MiniMax's own form, with status 200 (platform.minimax.io/docs, "Error codes"): the number, unless all is well.

@@ -123,6 +123,20 @@ fn the_chunk_about_the_prompt_does_not_name_the_answer() {
 }
 
 #[test]
+fn a_payload_that_only_tells_something_is_skipped() {
+    let last = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    for told in [
+        r#"{"type":"info","message":"the model is being loaded"}"#,
+        r#"{"status":200,"message":"ok"}"#,
+        r#"{"x":1}"#,
+        "[]",
+        "1",
+    ] {
+        chat(&[told, TEXT, told, last], json!({"text": "Hi", "stopReason": "stop"}));
+    }
+}
+
+#[test]
 fn failures_within_an_answer_are_told_by_kind() {
     for (payload, kind) in [
         // Groq, in an event named `error` and without a name
