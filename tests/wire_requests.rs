@@ -126,7 +126,7 @@ fn what_a_provider_would_refuse_is_not_sent() {
     assert!(told.contains("\"gone\""), "{told}");
     let told = refused(claude(), |options| options.reasoning = Some(Reasoning::Budget(100)));
     assert!(told.contains("1024"), "{told}");
-    for temperature in [f64::NAN, -1.0, f64::INFINITY] {
+    for temperature in [f64::NAN, -1.0, f64::INFINITY, 1.5] {
         let mut request = simple(claude());
         request.options = options(|options| options.temperature = Some(temperature));
         assert!(wire::replay::wire(&request.model).encode(&request, &mut EncodedCache::default()).is_err());
@@ -137,6 +137,37 @@ fn what_a_provider_would_refuse_is_not_sent() {
         options.reasoning = Some(Reasoning::Effort(Effort::Low));
     });
     assert!(told.contains("additionalModelRequestFields"), "{told}");
+}
+
+/// Chat templates of some models raise an error for two messages of the user in a row.
+#[test]
+fn local_servers_get_neighbours_of_the_user_as_one_message() {
+    let ask = |profile| {
+        let mut request = simple(openai_chat::model(profile, "gemma"));
+        request.messages.push(user("2", vec![text("Anybody?")]));
+        body(&request)["messages"].clone()
+    };
+    let one = json!([{"type": "text", "text": "Hi"}, {"type": "text", "text": "Anybody?"}]);
+    assert_eq!(ask(Profile::Ollama), json!([{"role": "user", "content": one}]));
+    assert_eq!(ask(Profile::OpenAi).as_array().unwrap().len(), 2);
+}
+
+/// OpenAI, guide "Computer use": a call without its output is refused, and so is reasoning without what it led to.
+#[test]
+fn what_the_client_cannot_answer_is_not_sent_back() {
+    let model = openai_responses::model("computer-use-preview");
+    let mut request = simple(model.clone());
+    let reasoning = r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"RU5D"}"#;
+    let click = r#"{"type":"computer_call","id":"cu_1","call_id":"c","action":{"type":"screenshot"}}"#;
+    let parts = vec![
+        Part::Text { text: "I look.".into(), replay: None },
+        Part::Reasoning { text: String::new(), replay: Some(raw(reasoning)) },
+        Part::Provider { kind: "computer_call".into(), replay: raw(click) },
+    ];
+    request.messages.extend([assistant("2", &model, parts), user("3", vec![text("And?")])]);
+    let items = body(&request)["input"].as_array().unwrap().clone();
+    let kinds: Vec<_> = items.iter().map(|item| item["role"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["user", "assistant", "user"]);
 }
 
 #[test]

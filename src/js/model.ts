@@ -231,8 +231,20 @@ export const openrouter = /* @__PURE__ */ profile("openrouter");
 export const mistral = /* @__PURE__ */ profile("mistral");
 /** A model of DeepSeek. */
 export const deepseek = /* @__PURE__ */ profile("deepseek");
+/** A model of MiniMax. */
+export const minimax = /* @__PURE__ */ profile("minimax");
+/** A model of Z.ai. */
+export const zai = /* @__PURE__ */ profile("zai");
+/** A Qwen model on Alibaba Cloud Model Studio. */
+export const qwen = /* @__PURE__ */ profile("qwen");
 /** A model on a local Ollama. */
 export const ollama = /* @__PURE__ */ profile("ollama");
+/** A model on a local llama.cpp server. */
+export const llamacpp = /* @__PURE__ */ profile("llamacpp");
+/** A model on a vLLM server, at port 8000 of this machine unless `baseUrl` says otherwise. */
+export const vllm = /* @__PURE__ */ profile("vllm");
+/** A model in a local LM Studio. */
+export const lmstudio = /* @__PURE__ */ profile("lmstudio");
 
 /**
  * Settings of every model request. What is absent is not sent. A value of the wrong type is an error of kind `invalid-input`,
@@ -240,7 +252,7 @@ export const ollama = /* @__PURE__ */ profile("ollama");
  * others are left out there, as each one says. `docs/providers.md` has the table.
  */
 export interface ModelOptions {
-  /** Sampling temperature, from 0 up. */
+  /** Sampling temperature, from 0 to 2; to 1 with Anthropic and Bedrock. */
   readonly temperature?: number;
   /** Nucleus sampling, from 0 to 1. */
   readonly topP?: number;

@@ -124,8 +124,8 @@ fn name_of(tool: &RawJson) -> Option<String> {
 fn check(request: &ModelRequest) -> Result<(), Error> {
     let options = &request.options;
     let is_off = |value: Option<f64>, limit: f64| value.is_some_and(|value| !(0.0..=limit).contains(&value));
-    if is_off(options.temperature, f64::MAX) {
-        return Err(invalid("the temperature must be a number from 0 up"));
+    if is_off(options.temperature, 2.0) {
+        return Err(invalid("the temperature must be a number from 0 to 2"));
     }
     if is_off(options.top_p, 1.0) {
         return Err(invalid("top-p must be a number from 0 to 1"));
@@ -146,6 +146,15 @@ fn check(request: &ModelRequest) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a temperature above 1, for wires that take none.
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+pub(super) fn refuse_heat(options: &RequestOptions) -> Result<(), Error> {
+    if options.temperature.is_none_or(|temperature| temperature <= 1.0) {
+        return Ok(());
+    }
+    Err(invalid("this provider takes a temperature from 0 to 1"))
 }
 
 /// Refuses content cached beforehand, for wires that have none.

@@ -106,7 +106,7 @@ impl OpenCache<'_> {
         reader: &Reader<'_>,
         encode: impl Fn(&Turn<'_>) -> Result<String, Error>,
     ) -> Result<Vec<Arc<str>>, Error> {
-        let groups = transcript::groups(history);
+        let groups = transcript::groups(history, reader);
         let mut turns = Vec::with_capacity(groups.len() + 2);
         let mut sent = Vec::with_capacity(groups.len());
         for group in &groups {

@@ -172,7 +172,7 @@ impl ToolResult {
 }
 
 impl File {
-    /// Reads a part of type `image`, `audio` or `file`.
+    /// Reads a part of type `image`, `audio` or `file`. A `data:` address in base64 is read as its bytes.
     ///
     /// # Errors
     ///
@@ -180,7 +180,10 @@ impl File {
     pub fn read(part: &Object<'_>) -> Result<Self, MessageError> {
         let data = match (part.string("data"), part.string("url")) {
             (Some(data), _) => FileData::Base64(data.into()),
-            (None, Some(url)) => FileData::Url(url),
+            (None, Some(url)) => match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+                Some((_, data)) => FileData::Base64(data.into()),
+                None => FileData::Url(url),
+            },
             (None, None) => return Err(MessageError::Member { member: "data", of: "file" }),
         };
         Ok(Self {
@@ -541,6 +544,18 @@ mod tests {
         assert_eq!(Message::parse(broken), Err(MessageError::Member { member: "input", of: "tool-call" }));
         assert_eq!(Message::parse(r#"{"id":"m","role":"system"}"#), Err(MessageError::Role("system".into())));
         assert!(matches!(Message::parse("[]"), Err(MessageError::NotAnObject(_))));
+    }
+
+    #[test]
+    fn an_address_that_holds_the_bytes_is_read_as_bytes() {
+        for (url, expected) in [
+            ("data:image/png;base64,aGk=", FileData::Base64("aGk=".into())),
+            ("https://example.com/a.png", FileData::Url("https://example.com/a.png".into())),
+            ("data:text/plain,hi", FileData::Url("data:text/plain,hi".into())),
+        ] {
+            let part = format!(r#"{{"type":"image","mediaType":"image/png","url":"{url}"}}"#);
+            assert_eq!(File::read(&Object::parse(&part).unwrap()).unwrap().data, expected);
+        }
     }
 
     #[test]

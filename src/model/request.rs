@@ -212,7 +212,7 @@ pub struct RequestOptions {
     pub parallel_tool_calls: Option<bool>,
     /// The most tokens to write. Wires that demand a number have a default.
     pub max_tokens: Option<u64>,
-    /// Sampling temperature, from 0 up.
+    /// Sampling temperature, from 0 to 2; to 1 with Anthropic and Bedrock.
     pub temperature: Option<f64>,
     /// Nucleus sampling, from 0 to 1.
     pub top_p: Option<f64>,

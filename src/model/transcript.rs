@@ -16,8 +16,8 @@ use super::names::{IdRule, fingerprint, wire_tool_name};
 use super::request::FileKinds;
 use crate::json::RawJson;
 
-/// Messages that are encoded together: one user message, or an assistant message with all its results. Where the model
-/// paused and went on, what it said before and after is one turn.
+/// Messages that are encoded together: a user message, or an assistant message with all its results. Where the model paused
+/// and went on, what it said before and after is one turn, and so are neighbours of the user where they must be one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group<'history> {
     pub(super) messages: &'history [Arc<Message>],
@@ -47,6 +47,8 @@ pub(super) struct Rules {
     pub(super) begins_with_user: bool,
     /// Whether the last turn must be the user's: the model's words are not for others to begin.
     pub(super) ends_with_user: bool,
+    /// Whether messages of the user that follow each other must be one.
+    pub(super) merges_user: bool,
 }
 
 impl Rules {
@@ -57,6 +59,7 @@ impl Rules {
         ends_turn_with_reasoning: false,
         begins_with_user: false,
         ends_with_user: false,
+        merges_user: false,
     };
 }
 
@@ -137,7 +140,7 @@ pub(super) fn left_out(file: &File) -> String {
 }
 
 /// Cuts a history into groups.
-pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
+pub(super) fn groups<'history>(history: &'history [Arc<Message>], reader: &Reader<'_>) -> Vec<Group<'history>> {
     let mut groups = Vec::new();
     // Every call of the history, which can be very many.
     let mut seen = HashSet::new();
@@ -145,13 +148,29 @@ pub(super) fn groups(history: &[Arc<Message>]) -> Vec<Group<'_>> {
     while !rest.is_empty() {
         let spoken = spoken(rest);
         let results = rest.iter().skip(spoken).take_while(|message| matches!(message.body, Body::Tool(_))).count();
-        let length = if spoken == 0 { 1 } else { spoken + results };
+        let length = match spoken {
+            0 if reader.rules.merges_user && rest.first().is_some_and(|first| is_user(first)) => {
+                rest.iter().take_while(|message| is_user(message) || is_silent(message, reader)).count()
+            }
+            0 => 1,
+            spoken => spoken + results,
+        };
         let (messages, behind) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         rest = behind;
         let is_paused = behind.is_empty() && messages.last().is_some_and(|last| is_pause(last));
         groups.push(Group { messages, repetition: repetition(messages, &mut seen), is_paused });
     }
     groups
+}
+
+fn is_user(message: &Message) -> bool {
+    matches!(message.body, Body::User(_))
+}
+
+/// Whether nothing of a message is sent.
+fn is_silent(message: &Arc<Message>, reader: &Reader<'_>) -> bool {
+    let alone = Group { messages: std::slice::from_ref(message), repetition: 0, is_paused: false };
+    alone.turn(reader).is_none()
 }
 
 /// How many messages the model spoke in one turn at the beginning of these.
@@ -189,7 +208,7 @@ fn assistant(message: &Message) -> Option<&AssistantMessage> {
 
 impl<'history> Group<'history> {
     pub(super) fn begins_with_user(&self) -> bool {
-        self.messages.first().is_some_and(|message| matches!(message.body, Body::User(_)))
+        self.messages.first().is_some_and(|message| is_user(message))
     }
 
     /// Whether neither the user nor a tool nor the provider has the last word.
@@ -211,8 +230,12 @@ impl<'history> Group<'history> {
     /// The group as the reader accepts it; `None` when nothing of it is left.
     pub(super) fn turn(&self, reader: &Reader<'_>) -> Option<Turn<'history>> {
         match &self.messages.first()?.body {
-            Body::User(user) => {
-                let content = content(&user.content, reader);
+            Body::User(_) => {
+                let heard = self.messages.iter().filter_map(|message| match &message.body {
+                    Body::User(user) => Some(content(&user.content, reader)),
+                    Body::Assistant(_) | Body::Tool(_) => None,
+                });
+                let content: Vec<_> = heard.flatten().collect();
                 (!content.is_empty()).then_some(Turn::User(content))
             }
             Body::Assistant(_) => self.assistant(reader),
@@ -254,7 +277,9 @@ impl<'history> Group<'history> {
         while !reader.rules.ends_turn_with_reasoning && matches!(parts.last(), Some(TurnPart::Reasoning { .. })) {
             parts.pop();
         }
-        (!parts.is_empty()).then_some(Turn::Assistant { parts, results, is_paused: self.goes_on(reader) })
+        // Reasoning alone says nothing.
+        let says = |part: &TurnPart<'_>| !matches!(part, TurnPart::Reasoning { .. });
+        parts.iter().any(says).then_some(Turn::Assistant { parts, results, is_paused: self.goes_on(reader) })
     }
 
     /// The id of a call that no other call of the history has, in this turn or another.
@@ -364,11 +389,18 @@ mod tests {
         Reader { model, files: FileKinds::ALL, rules }
     }
 
+    /// The first turn, as a model reads it.
+    fn first_turn<'history>(history: &'history [Arc<Message>], model: &ModelRef) -> Option<Turn<'history>> {
+        let reader = reader(model, IdRule::Word);
+        groups(history, &reader)[0].turn(&reader)
+    }
+
     /// The ids of the calls, and the texts of their results, of each turn.
     fn sent(history: &[Arc<Message>], ids: IdRule) -> Vec<Vec<(String, Option<String>)>> {
         let target = model("a");
         let reader = reader(&target, ids);
-        let turns = groups(history).into_iter().filter_map(|group| group.turn(&reader).map(|turn| (group, turn)));
+        let turns =
+            groups(history, &reader).into_iter().filter_map(|group| group.turn(&reader).map(|turn| (group, turn)));
         turns
             .map(|(_, turn)| match turn {
                 Turn::User(_) => Vec::new(),
@@ -430,7 +462,7 @@ mod tests {
         let history = [assistant(content)];
         for (id, expected) in [("a", 3), ("b", 1)] {
             let target = model(id);
-            let turn = groups(&history)[0].turn(&reader(&target, IdRule::Word)).unwrap();
+            let turn = first_turn(&history, &target).unwrap();
             let Turn::Assistant { parts, .. } = turn else { panic!("not an assistant") };
             assert_eq!(parts.len(), expected);
             let Some(TurnPart::Call(call)) = parts.last() else { panic!("no call") };
@@ -438,7 +470,7 @@ mod tests {
         }
         let only_reasoning = [assistant(vec![Part::Reasoning { text: "hm".into(), replay: None }])];
         let target = model("b");
-        assert!(groups(&only_reasoning)[0].turn(&reader(&target, IdRule::Word)).is_none());
+        assert!(first_turn(&only_reasoning, &target).is_none());
     }
 
     #[test]
@@ -452,7 +484,7 @@ mod tests {
         ] {
             let history = [assistant(vec![broken(input)])];
             let target = model("a");
-            let turn = groups(&history)[0].turn(&reader(&target, IdRule::Word)).unwrap();
+            let turn = first_turn(&history, &target).unwrap();
             let Turn::Assistant { parts, .. } = turn else { panic!("not an assistant") };
             let TurnPart::Call(call) = &parts[0] else { panic!("no call") };
             assert_eq!(call.input, "{}");

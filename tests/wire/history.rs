@@ -19,6 +19,7 @@ pub(crate) fn models() -> Vec<Model> {
         openai_chat::model(Profile::OpenAi, "gpt-5.2"),
         openai_chat::model(Profile::Mistral, "mistral-large-latest"),
         openai_chat::model(Profile::DeepSeek, "deepseek-chat"),
+        openai_chat::model(Profile::LlamaCpp, "gemma"),
         openai_chat::model(Profile::OpenRouter, "anthropic/claude-sonnet-4.5"),
         openai_chat::model(Profile::Groq, "llama").with_files(FileKinds::NONE),
         openai_responses::model("gpt-5.2"),
@@ -92,6 +93,7 @@ fn part() -> impl Strategy<Value = Part> {
         ("web_search_tool_result", r#"{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}"#),
         ("mcp_tool_use", r#"{"type":"mcp_tool_use","id":"mcp_1","name":"t","server_name":"s","input":{}}"#),
         ("web_search_call", r#"{"type":"web_search_call","id":"ws_1","status":"completed"}"#),
+        ("computer_call", r#"{"type":"computer_call","id":"cu_1","call_id":"call_9","action":{"type":"screenshot"}}"#),
         ("executableCode", r#"{"executableCode":{"language":"PYTHON","code":"1"}}"#),
     ]);
     let text = prop::option::of(prop::sample::select(vec![r#"{"thoughtSignature":"c2ln"}"#, r#"{"refusal":true}"#]));
@@ -145,7 +147,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
 
 fn wires_of(kind: &str) -> &'static [&'static str] {
     match kind {
-        "web_search_call" => &["openai-responses", "azure-responses"],
+        "web_search_call" | "computer_call" => &["openai-responses", "azure-responses"],
         "executableCode" => &["gemini", "vertex"],
         _ => &["anthropic"],
     }

@@ -170,6 +170,12 @@ fn chat(provider: &str, body: &Value, broken: &mut Broken) {
         }
     }
     broken.unless(open.is_empty(), format!("{open:?} have no result"));
+    for pair in messages.windows(2).filter(|_| provider == "llamacpp") {
+        // Files of results follow in a message of their own.
+        let is_twice = pair.iter().all(|message| message["role"] == "user");
+        let has_files = pair[0]["content"].to_string().contains("Files from the result of");
+        broken.unless(!is_twice || has_files, "the user speaks twice in a row");
+    }
     let last = messages.last().map_or("", |message| text(&message["role"]));
     broken
         .unless(provider != "mistral" || matches!(last, "user" | "tool"), "Mistral does not go on with its own words");
@@ -214,6 +220,7 @@ fn responses(body: &Value, broken: &mut Broken) {
                 broken.unless(calls.contains(&id), "an output before its call");
                 outputs.push(id);
             }
+            "computer_call" => broken.unless(false, "a call of the computer without its output"),
             _ => {}
         }
     }

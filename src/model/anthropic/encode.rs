@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::body::{self, RequestBody, invalid};
 use super::super::claude;
-use super::super::draft::{Draft, refuse_cached_content};
+use super::super::draft::{Draft, refuse_cached_content, refuse_heat};
 use super::super::encoded::EncodedCache;
 use super::super::files::{picture_type, plain_text};
 use super::super::message::{File, FileData};
@@ -23,6 +23,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     draft.check_files(file_block)?;
     let options = draft.options;
     refuse_cached_content(options)?;
+    refuse_heat(options)?;
     let (thinking, budget) = claude::thinking(draft.id, options)?;
     let cache_control = options.cache.map(cache_control);
     let mut body = RequestBody::default();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::body::{RequestBody, invalid, joined, separated};
 use super::super::claude;
-use super::super::draft::{Draft, Tools, refuse_cached_content, refuse_single_calls};
+use super::super::draft::{Draft, Tools, refuse_cached_content, refuse_heat, refuse_single_calls};
 use super::super::encoded::EncodedCache;
 use super::super::files::picture_type;
 use super::super::message::{File, FileData};
@@ -29,6 +29,7 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     draft.check_files(file_block)?;
     let options = draft.options;
     refuse_cached_content(options)?;
+    refuse_heat(options)?;
     refuse_single_calls(options)?;
     let marker = options.cache.map(|retention| cache_point(draft.id, retention));
     let mut body = RequestBody::default();

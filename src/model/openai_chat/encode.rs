@@ -23,6 +23,7 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
         ids: traits.ids,
         ends_turn_with_reasoning: true,
         ends_with_user: traits.ends_with_user,
+        merges_user: traits.merges_user,
         ..Rules::DEFAULT
     };
     let mut draft = Draft::new(request, rules, cache)?;

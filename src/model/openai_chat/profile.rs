@@ -138,6 +138,8 @@ pub(super) struct Traits {
     pub(super) documents: Documents,
     /// Whether a conversation that ends with the model's words is refused.
     pub(super) ends_with_user: bool,
+    /// Whether the templates of some of its models refuse two messages of the user in a row.
+    pub(super) merges_user: bool,
     /// The member for the id of the person the request is made for.
     pub(super) user: Option<&'static str>,
     /// Whether there are labels for the provider's own logs.
@@ -273,6 +275,7 @@ const CUSTOM: Traits = Traits {
     audio: Audio::Described,
     documents: Documents::File,
     ends_with_user: false,
+    merges_user: false,
     user: Some("user"),
     has_metadata: false,
     cache: Cache::Unasked,
@@ -425,6 +428,7 @@ const OLLAMA: Traits = Traits {
     name: "ollama",
     base_url: "http://localhost:11434/v1",
     hosts: &[":11434"],
+    merges_user: true,
     output: Output::SchemaAlone,
     audio: Audio::None,
     documents: Documents::None,
@@ -436,6 +440,7 @@ const LLAMA_CPP: Traits = Traits {
     name: "llamacpp",
     base_url: "http://localhost:8080/v1",
     hosts: &[":8080"],
+    merges_user: true,
     documents: Documents::None,
     replay: ReasoningReplay::Content,
     output: Output::SchemaAlone,
@@ -447,6 +452,7 @@ const VLLM: Traits = Traits {
     name: "vllm",
     base_url: "http://localhost:8000/v1",
     hosts: &[":8000"],
+    merges_user: true,
     takes_video: true,
     output: Output::SchemaAlone,
     documents: Documents::None,
@@ -458,6 +464,7 @@ const LM_STUDIO: Traits = Traits {
     name: "lmstudio",
     base_url: "http://localhost:1234/v1",
     hosts: &[":1234"],
+    merges_user: true,
     output: Output::SchemaAlone,
     audio: Audio::None,
     documents: Documents::None,

@@ -75,7 +75,8 @@ pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
 
 /// Models that do not reason refuse to be asked for encrypted reasoning.
 fn reasons(model: &str) -> bool {
-    !["gpt-3", "gpt-4", "chatgpt-"].iter().any(|prefix| model.starts_with(prefix))
+    // Deployments and gateways put more before the name.
+    !["gpt-3", "gpt-4", "chatgpt-"].iter().any(|name| model.contains(name))
 }
 
 fn reasoning_of(reasoning: Reasoning) -> Value {
@@ -101,8 +102,12 @@ fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
             vec![body::json(&json!({"type": "message", "role": "user", "content": parts}))?]
         }
         Turn::Assistant { parts, results, .. } => {
+            let mut sent: Vec<_> = parts.iter().filter(|part| !is_unanswered(part)).collect();
+            while matches!(sent.last(), Some(TurnPart::Reasoning { .. })) {
+                sent.pop();
+            }
             let mut items = Vec::new();
-            for part in parts {
+            for part in sent {
                 items.extend(output_item(part)?);
             }
             for result in results {
@@ -112,6 +117,23 @@ fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
         }
     };
     Ok(items.join(","))
+}
+
+/// Calls that the client must answer, but not as a function's: without their output they are refused.
+fn is_unanswered(part: &TurnPart<'_>) -> bool {
+    let TurnPart::Provider(item) = part else { return false };
+    let kind = Object::parse(item.as_str()).ok().and_then(|item| item.string("type"));
+    matches!(
+        kind.as_deref(),
+        Some(
+            "computer_call"
+                | "local_shell_call"
+                | "shell_call"
+                | "apply_patch_call"
+                | "custom_tool_call"
+                | "mcp_approval_request"
+        )
+    )
 }
 
 /// What the model said, without ids: nothing is stored that they could name.
