@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::conversation::Conversation;
+use super::conversation::{Checkpoints, Conversation};
 use super::definition::Agent;
 use super::effect::Effect;
 use super::event::{Event, EventKind};
@@ -351,6 +351,17 @@ impl Session {
     /// Tokens of the active run so far.
     pub(super) fn usage(&self) -> Usage {
         self.run.as_ref().map(Run::usage_so_far).unwrap_or_default()
+    }
+
+    /// What the session around this one has lent it.
+    pub(super) fn lent(&self) -> (u64, Checkpoints) {
+        (self.conversation.ids.next, self.conversation.checkpoints)
+    }
+
+    /// Goes back to what was lent before.
+    pub(super) fn take_back(&mut self, (next, checkpoints): (u64, Checkpoints)) {
+        self.conversation.ids.next = next;
+        self.conversation.checkpoints = checkpoints;
     }
 
     /// What is small, to be written as part of the state of another session.

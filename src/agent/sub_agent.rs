@@ -59,7 +59,14 @@ impl Call {
 
     /// Gives the session of the call an input.
     pub(super) fn hand_down(&mut self, context: &mut Context<'_>, input: Input) -> Result<(), InputError> {
-        self.work_within(context, |session, now| session.handle(now, input)).unwrap_or(Err(InputError::Unexpected))
+        let lent = self.session.as_ref().map(|session| session.lent());
+        let outcome = self.work_within(context, |session, now| session.handle(now, input));
+        let outcome = outcome.unwrap_or(Err(InputError::Unexpected));
+        if let (Err(_), Some(session), Some(lent)) = (&outcome, &mut self.session, lent) {
+            // What was refused has changed nothing, not even what was lent for it.
+            session.take_back(lent);
+        }
+        outcome
     }
 
     /// Lets the session of the call go on with what changed outside: a checkpoint that is safe, the time.

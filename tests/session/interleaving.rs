@@ -5,7 +5,7 @@ use crablet::agent::{
     Agent, Approval, Effect, EventKind, HookId, HookReply, Hooks, Input, ModelCallId, Session, Status, TimerId,
     ToolDefinition, ToolOutput,
 };
-use crablet::model::{Body, CallId, ModelEvent, Part, StopReason};
+use crablet::model::{Body, CallId, ModelEvent, Part, StopReason, Usage};
 use crablet::{Error, ErrorKind};
 use proptest::prelude::*;
 
@@ -21,6 +21,19 @@ fn every_kind_of_tool() -> Vec<ToolDefinition> {
     ]
 }
 
+/// The tools, and an agent that has them too.
+fn and_a_sub_agent() -> Vec<ToolDefinition> {
+    let hooks = Hooks { before_tool_call: true, stop_when: true, ..Hooks::default() };
+    let helper = Agent { hooks, ..agent(every_kind_of_tool()) };
+    let mut tools = every_kind_of_tool();
+    tools.push(ToolDefinition {
+        timeout: Some(5_000),
+        max_concurrent: Some(2),
+        ..ToolDefinition::sub_agent("helper", "Helps.", std::sync::Arc::new(helper))
+    });
+    tools
+}
+
 fn agents() -> impl Strategy<Value = Agent> {
     (any::<bool>(), any::<bool>(), any::<bool>(), 1..4u32).prop_map(|(before, after, has_store, max_steps)| {
         let hooks = Hooks {
@@ -28,9 +41,10 @@ fn agents() -> impl Strategy<Value = Agent> {
             after_tool_call: after,
             prepare_step: before && after,
             prepare_context: after && has_store,
+            stop_when: before,
             ..Hooks::default()
         };
-        let mut agent = Agent { hooks, has_store, ..agent(every_kind_of_tool()) };
+        let mut agent = Agent { hooks, has_store, ..agent(and_a_sub_agent()) };
         agent.policy.max_steps = max_steps;
         agent.policy.timeout = Some(600_000);
         agent
@@ -59,6 +73,7 @@ fn inputs() -> impl Strategy<Value = Input> {
         2 => call().prop_map(|call_id| Input::Approval { call_id, decision: Approval::Allow, input_hash: None }),
         1 => call().prop_map(|call_id| Input::Approval { call_id, decision: Approval::Deny { reason: None }, input_hash: None }),
         4 => (number(), hook_replies()).prop_map(|(hook, reply)| Input::HookReplied { hook: HookId(hook), reply }),
+        1 => number().prop_map(|hook| Input::HookSpent { hook: HookId(hook), usage: Usage::default() }),
         2 => number().prop_map(|timer| Input::Timer { timer: TimerId(timer) }),
         4 => (1..9u64).prop_map(|seq| Input::CheckpointSaved { seq }),
         1 => (1..9u64).prop_map(|seq| {
@@ -69,13 +84,13 @@ fn inputs() -> impl Strategy<Value = Input> {
 
 fn model_events() -> impl Strategy<Value = Vec<ModelEvent>> {
     let calls = prop::collection::vec(
-        (0..6u32, prop::sample::select(vec!["plain", "alone", "guarded", "client", "none"])),
+        (0..6u32, prop::sample::select(vec!["plain", "alone", "guarded", "client", "helper", "helper", "none"])),
         0..3,
     );
     let whole = calls.prop_map(|calls| {
         let mut events = text_block(0, "words");
         for ((id, name), block) in calls.into_iter().zip(1..) {
-            events.extend(call_block(block, &format!("c{id}"), name, "{}"));
+            events.extend(call_block(block, &format!("c{id}"), name, r#"{"prompt":"help"}"#));
         }
         events.extend(stop(StopReason::Stop));
         events
@@ -98,6 +113,8 @@ fn hook_replies() -> impl Strategy<Value = Result<HookReply, String>> {
         1 => Just(Ok(HookReply::ChangeInput(raw("[]")))),
         1 => Just(Ok(HookReply::ChangeResult(ToolOutput::text("changed")))),
         1 => Just(Ok(HookReply::Ask)),
+        1 => Just(Ok(HookReply::Stop)),
+        1 => Just(Ok(HookReply::EditContext(Vec::new()))),
         1 => Just(Err("it threw".into())),
     ]
 }

@@ -348,3 +348,15 @@ fn results_of_sub_agents_go_through_the_hooks_of_the_call() {
     host.reply(Ok(HookReply::ChangeResult(ToolOutput::text("polished"))));
     assert_eq!(content_in_short(&host.results()[0].content), "polished");
 }
+
+#[test]
+fn an_answer_that_nothing_within_waits_for_changes_nothing() {
+    let mut host = Harness::prompted(helped(vec![tool("search")]));
+    let task = r#"{"prompt":"look it up"}"#;
+    host.answer_calls(&[("1", "helper", task), ("2", "helper", task)]);
+    host.answer_calls(&[("s", "search", "{}")]);
+    let call_id = nested_call(&host);
+    let before = host.session.snapshot();
+    assert!(host.try_give(Input::Approval { call_id, decision: Approval::Allow, input_hash: None }).is_err());
+    assert_eq!(host.session.snapshot(), before);
+}
