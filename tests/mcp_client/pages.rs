@@ -42,12 +42,7 @@ fn decided(action: &str) -> (Result<crablet::mcp::client::Reply, crablet::Error>
     let mut world = World::new(with_pages(), server(&calls));
     world.connected().unwrap();
     let operation = world.start(call("x"), CallOptions::default());
-    while world.asked.is_empty() {
-        world.run_until(|_| Some(()));
-        if world.asked.is_empty() {
-            world.advance();
-        }
-    }
+    world.until_asked();
     let (question, method, params) = world.asked.remove(0);
     assert_eq!(method, "elicitation/create");
     assert!(params.as_str().contains("https://a.example/"));

@@ -24,16 +24,6 @@ fn form() -> Value {
     json!({ "method": "elicitation/create", "params": { "requestedSchema": { "properties": { "name": name } } } })
 }
 
-/// Runs until the server has asked something.
-fn asked(world: &mut World<'_>) {
-    while world.asked.is_empty() {
-        world.run_until(|_| Some(()));
-        if world.asked.is_empty() {
-            world.advance();
-        }
-    }
-}
-
 #[test]
 fn a_stateless_server_gets_the_answers_and_its_state_with_the_next_try() {
     let tries = RefCell::new(Vec::new());
@@ -51,7 +41,7 @@ fn a_stateless_server_gets_the_answers_and_its_state_with_the_next_try() {
     });
     let mut world = World::new(with_elicitation(EraChoice::Auto), server);
     let operation = world.start(call("ask"), CallOptions::default());
-    asked(&mut world);
+    world.until_asked();
     let (question, method, _) = world.asked.remove(0);
     assert_eq!(method, "elicitation/create");
     world.input(Input::Answer { question, outcome: Ok(raw(&json!({ "action": "accept" }))) });
@@ -100,7 +90,7 @@ fn a_handshake_server_is_answered_while_its_call_waits_without_a_time_limit() {
     let mut world = World::new(with_elicitation(EraChoice::Handshake), server);
     let limits = CallOptions { idle_timeout: 600_000, ..CallOptions::default() };
     let operation = world.start(call("ask"), limits);
-    asked(&mut world);
+    world.until_asked();
     let (question, ..) = world.asked[0].clone();
     world.input(Input::Answer { question, outcome: Ok(raw(&json!({ "action": "decline" }))) });
     world.finish(operation).unwrap();
@@ -117,7 +107,7 @@ fn a_question_whose_answer_nobody_wants_is_withdrawn() {
     });
     let mut world = World::new(with_elicitation(EraChoice::Handshake), server);
     let operation = world.start(call("ask"), CallOptions { idle_timeout: 1_000, ..CallOptions::default() });
-    asked(&mut world);
+    world.until_asked();
     let (question, ..) = world.asked[0].clone();
     assert_eq!(world.finish(operation).unwrap_err().kind(), ErrorKind::Timeout);
     assert!(world.asked.is_empty());

@@ -217,6 +217,16 @@ impl<'script> World<'script> {
         self.perform_effects();
     }
 
+    /// Runs until the server has asked something.
+    pub(crate) fn until_asked(&mut self) {
+        while self.asked.is_empty() {
+            self.run_until(|_| Some(()));
+            if self.asked.is_empty() {
+                self.advance();
+            }
+        }
+    }
+
     /// Runs until nothing more happens.
     pub(crate) fn settle(&mut self) {
         self.run_until(|_| None::<()>);

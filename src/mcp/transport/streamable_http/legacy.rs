@@ -127,7 +127,19 @@ fn resolve(base: &str, reference: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_a_server_names_is_of_its_own_origin(reference in "[a-z:/?@.#\\\\ ]{0,20}|https://a.example(:8)?.{0,12}") {
+            if let Some(address) = resolve("https://a.example:8/x/sse", &reference) {
+                let rest = address.strip_prefix("https://a.example:8").expect("another origin");
+                prop_assert!(rest.starts_with(['/', '?']), "{}", address);
+            }
+        }
+    }
 
     #[test]
     fn references_are_resolved_within_the_origin() {
