@@ -1,5 +1,12 @@
 //! What providers report as errors, sorted into the kinds of the project.
 
+mod minimax;
+mod redaction;
+mod words;
+
+use redaction::redacted;
+use words::{BY_PHRASE, BY_WORD, SERVER_WORDS};
+
 use super::http::ResponseHead;
 use super::retry_after::retry_after;
 use crate::error::{Error, ErrorKind};
@@ -29,7 +36,7 @@ pub(super) fn from_object(object: &Object<'_>, head: &ResponseHead) -> Option<Er
     let is_error = object.get("error").is_some_and(|error| !matches!(error.get(), "null" | "false" | "\"\"" | "{}"))
         || object.string("type").as_deref() == Some("error")
         || object.string("object").as_deref() == Some("error")
-        || refusal_of_minimax(object).is_some();
+        || minimax::refusal(object).is_some();
     is_error.then(|| from_error_object(object, head))
 }
 
@@ -56,23 +63,6 @@ pub(super) fn is_report(object: &Object<'_>) -> bool {
         ["code", "status_code", "status"].iter().any(|name| object.integer(name).is_some_and(|code| code >= 400));
     let has_word = object.string("code").is_some_and(|code| !code.is_empty());
     (is_error || has_code || has_word) && message(object).is_some()
-}
-
-/// MiniMax's own form, with status 200 (platform.minimax.io/docs, "Error codes"): the number, unless all is well.
-fn refusal_of_minimax(object: &Object<'_>) -> Option<u64> {
-    object.object("base_resp")?.integer("status_code").filter(|code| *code != 0)
-}
-
-/// The words of others for MiniMax's numbers.
-const fn word_of_minimax(code: u64) -> &'static str {
-    match code {
-        1002 | 1039 | 2045 => "rate_limited",
-        1004 | 2049 => "invalid_api_key",
-        1008 | 2056 => "insufficient_balance",
-        1026 | 1027 => "content_filter",
-        1000..=1999 => "server_error",
-        _ => "invalid_request",
-    }
 }
 
 /// The error of an object that is known to report one.
@@ -107,8 +97,8 @@ impl Report {
     fn read(object: &Object<'_>, head: &ResponseHead) -> Self {
         let inner = object.object("error");
         let error = inner.as_ref().unwrap_or(object);
-        let of_minimax = || object.object("base_resp")?.string("status_msg");
-        let message = message(error).or_else(|| message(object)).or_else(of_minimax).unwrap_or_default();
+        let message =
+            message(error).or_else(|| message(object)).or_else(|| minimax::message(object)).unwrap_or_default();
         let mut words = Vec::new();
         let mut code = None;
         let mut status = Some(head.status).filter(|status| *status >= 400);
@@ -126,8 +116,8 @@ impl Report {
                 }
             }
         }
-        if let Some(number) = refusal_of_minimax(object) {
-            words.push(word_of_minimax(number).to_owned());
+        if let Some(number) = minimax::refusal(object) {
+            words.push(minimax::word(number).to_owned());
             code.get_or_insert_with(|| number.to_string());
         }
         words.extend(head.header("x-amzn-errortype").map(normalized));
@@ -224,193 +214,6 @@ impl Report {
     }
 }
 
-/// The providers' own words, most telling first.
-const BY_WORD: &[(ErrorKind, &[&str])] = &[
-    (
-        ErrorKind::Auth,
-        &[
-            "invalid_api_key",
-            "authentication_error",
-            "permission_error",
-            "permission_denied",
-            "unauthenticated",
-            "unauthorized",
-            "invalid_authentication",
-            "invalid_authentication_error",
-            "api_key_invalid",
-            "account_deactivated",
-            "accessdeniedexception",
-            "unrecognizedclientexception",
-            "expiredtokenexception",
-            "invalidsignatureexception",
-        ],
-    ),
-    (
-        ErrorKind::Quota,
-        &[
-            "insufficient_quota",
-            "billing_error",
-            "billing_hard_limit_reached",
-            "billing_not_active",
-            "insufficient_balance",
-            "insufficient_credits",
-            "insufficient_user_quota",
-            "insufficient_funds",
-            "quota_exceeded",
-            "usage_limit_exceeded",
-            "payment_required",
-            "exceeded_current_quota_error",
-            "usage_limit_reached",
-            "arrearage",
-        ],
-    ),
-    (
-        ErrorKind::ContextOverflow,
-        &["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large"],
-    ),
-    (
-        ErrorKind::RateLimit,
-        &[
-            "rate_limit_error",
-            "rate_limit_exceeded",
-            "rate_limited",
-            "rate_limit",
-            "rate_limit_reached_error",
-            "limit_requests",
-            "limit_burst_rate",
-            "too_many_requests",
-            "resource_exhausted",
-            "throttlingexception",
-            "throttling",
-            "servicequotaexceededexception",
-        ],
-    ),
-    (
-        ErrorKind::Overloaded,
-        &[
-            "overloaded_error",
-            "overloaded",
-            "engine_overloaded",
-            "engine_overloaded_error",
-            "model_overloaded",
-            "service_unavailable",
-            "service_unavailable_error",
-            "serviceunavailableexception",
-            "modelnotreadyexception",
-            "capacity_exceeded",
-            "unavailable",
-        ],
-    ),
-    (
-        ErrorKind::ContentFilter,
-        &[
-            "content_filter",
-            "content_policy_violation",
-            "image_content_policy_violation",
-            "moderation_blocked",
-            "responsibleaipolicyviolation",
-            "data_inspection_failed",
-            "datainspectionfailed",
-            "cyber_policy_violation",
-        ],
-    ),
-    // Groq's word for a call that the model wrote wrongly.
-    (ErrorKind::MalformedToolCall, &["tool_use_failed", "malformed_tool_use"]),
-];
-
-/// Words of a failure inside the provider. They outweigh no status but one, since gateways use them for everything.
-const SERVER_WORDS: &[&str] = &[
-    "api_error",
-    "server_error",
-    "internal",
-    "internal_error",
-    "internal_server_error",
-    "internalserverexception",
-    "internalfailure",
-    "modelerrorexception",
-    "modelstreamerrorexception",
-    "timeout_error",
-    "deadline_exceeded",
-];
-
-/// Phrases of the sentence, in lower case, for the kinds that [`Report::open_kinds`] leaves open.
-const BY_PHRASE: &[(ErrorKind, &[&str])] = &[
-    (ErrorKind::RateLimit, &["rate limit", "rate-limit", "too many requests", "tokens per min", "requests per min"]),
-    (
-        ErrorKind::ContextOverflow,
-        &[
-            "prompt is too long",
-            "prompt too long",
-            "input is too long",
-            "input too long",
-            "context window",
-            "maximum context length",
-            "max context length",
-            "context length exceeded",
-            "exceed context limit",
-            "exceeds context limit",
-            "available context size",
-            "exceeds the context",
-            "maximum number of tokens allowed",
-            "maximum allowed input length",
-            "maximum prompt length",
-            "maximum input length",
-            "maximum model length",
-            "model's context length",
-            "loaded with context length",
-            "prompt exceeds max length",
-            "prompt token count",
-            "range of input length",
-            "inputs tokens + max_new_tokens",
-            "request_too_large",
-            "exceeded model token limit",
-            "reduce the length of the messages",
-            "too many input tokens",
-        ],
-    ),
-    (
-        ErrorKind::Auth,
-        &[
-            "api key not valid",
-            "invalid api key",
-            "incorrect api key",
-            "api key is invalid",
-            "api key is missing",
-            "no api key",
-            "authentication fails",
-            "invalid token",
-            "unauthorized",
-        ],
-    ),
-    (
-        ErrorKind::Quota,
-        &[
-            "insufficient balance",
-            "insufficient credits",
-            "insufficient quota",
-            "credit balance",
-            "requires more credits",
-            "run out of credits",
-            "used all available credits",
-            "exceeded your current quota",
-            "check your plan and billing",
-            "quota used up",
-        ],
-    ),
-    (ErrorKind::Overloaded, &["overloaded", "at capacity", "currently unavailable"]),
-    (
-        ErrorKind::ContentFilter,
-        &[
-            "content filter",
-            "content management policy",
-            "content policy",
-            "flagged",
-            "safety system",
-            "inappropriate content",
-        ],
-    ),
-];
-
 /// The most characters of a provider's sentence that are repeated: enough for every one seen, too few for a page.
 const MAX_MESSAGE: usize = 2000;
 
@@ -454,41 +257,6 @@ fn shortened(text: &str) -> String {
 fn normalized(word: &str) -> String {
     // Amazon writes `ThrottlingException:http://…`.
     word.split(':').next().unwrap_or(word).trim().to_lowercase().replace([' ', '-'], "_")
-}
-
-/// Takes out what looks like a key: providers repeat the key that they refuse.
-fn redacted(message: &str) -> String {
-    const SEPARATORS: [char; 7] = [' ', '\n', '\t', '"', '\'', '`', '='];
-    let mut result = String::with_capacity(message.len());
-    let mut follows_key = false;
-    for piece in message.split_inclusive(SEPARATORS) {
-        let word = piece.trim_end_matches(SEPARATORS);
-        let core = word.trim_matches(|character: char| !character.is_ascii_alphanumeric() && character != '*');
-        if is_secret(core, follows_key) {
-            result.push_str(&piece.replacen(core, "[redacted]", 1));
-        } else {
-            result.push_str(piece);
-        }
-        let lower = word.to_lowercase();
-        let announces_key = ["key:", "token:", "provided:", "bearer"].iter().any(|end| lower.ends_with(end));
-        follows_key = announces_key || (follows_key && word.is_empty());
-    }
-    result
-}
-
-fn is_secret(word: &str, follows_key: bool) -> bool {
-    const PREFIXES: &[&str] =
-        &["sk-", "sk_", "pk-", "xai-", "gsk_", "csk-", "hf_", "AIza", "AKIA", "ABSK", "key-", "ya29."];
-    // What the provider masked itself is left: it tells which key was meant.
-    if word.contains('*') {
-        return false;
-    }
-    let is_long = word.len() >= 40
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-        && word.bytes().any(|byte| byte.is_ascii_digit());
-    is_long
-        || (word.len() >= 12 && PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
-        || (follows_key && word.len() >= 8 && word.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -623,24 +391,5 @@ mod tests {
             ErrorKind::Server
         );
         assert_eq!(read(r#"{"error":null,"choices":[]}"#), None);
-    }
-
-    #[test]
-    fn keys_that_providers_repeat_are_taken_out() {
-        for (message, expected) in [
-            (
-                "Incorrect API key provided: sk-proj-abcdef0123456789. You can",
-                "Incorrect API key provided: [redacted]. You can",
-            ),
-            ("Incorrect API key provided: sk-inval****-key.", "Incorrect API key provided: sk-inval****-key."),
-            ("Bearer abcdef0123 is wrong", "Bearer [redacted] is wrong"),
-            (
-                "the model `rig/definitely-not-a-doubleword-model` does not exist",
-                "the model `rig/definitely-not-a-doubleword-model` does not exist",
-            ),
-            ("see 0123456789abcdef0123456789abcdef0123456789", "see [redacted]"),
-        ] {
-            assert_eq!(redacted(message), expected);
-        }
     }
 }
