@@ -66,6 +66,21 @@ test("a budget ends the run, and needs prices", async () => {
   await assert.rejects(unpriced.run("hi"), { kind: "invalid-input", message: /prices/ });
 });
 
+test("a function says what its answers cost", async () => {
+  const look = tool({ description: "Looks.", input: { type: "object" }, execute: () => "seen" });
+  const calling = (usage) =>
+    async function* () {
+      yield { type: "tool-call", toolName: "look", input: {} };
+      if (usage) yield { type: "usage", ...usage };
+    };
+  const costly = new Agent({ model: calling({ outputTokens: 3, cost: 0.4 }), tools: { look }, maxCost: 1 });
+  const events = await collect(costly.stream("hi"));
+  assert.equal(events.at(-2).limit, "cost");
+  assert.equal(events.at(-1).usage.cost, 1.2);
+  const silent = new Agent({ model: calling(), tools: { look }, maxCost: 1 });
+  await assert.rejects(silent.run("hi"), { kind: "invalid-input", message: /limit of cost/ });
+});
+
 test("each model is called with its own key, at its own address", async () => {
   const fetch = scriptedFetch([busy, busy, said("whole")]);
   const asked = [];

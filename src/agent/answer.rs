@@ -101,8 +101,8 @@ impl Answer {
 
     /// The provider's count so far, and what it costs.
     pub(super) fn usage(&self) -> Usage {
-        let cost = self.model.as_ref().and_then(|model| model.cost(&self.usage));
-        Usage { cost: self.usage.cost.or(cost), ..self.usage }
+        let cost = self.model.as_ref().map_or(self.usage.cost, |model| model.cost(&self.usage));
+        Usage { cost, ..self.usage }
     }
 
     /// How the answer ended, now that the host says that no more comes.

@@ -121,7 +121,7 @@ pub struct Policy {
     /// `None` for no limit, the default. Looked at between steps, so that the last step may go beyond it.
     pub max_tokens: Option<u64>,
     /// The most that one run may cost, in US dollars; `None` for no limit, the default. Every model that is called must have
-    /// [prices](crate::model::Model::prices) then. Looked at between steps, so that the last step may go beyond it.
+    /// [prices](crate::model::Model::prices) then, unless OpenRouter or the function says what an answer costs. Looked at between steps, so that the last step may go beyond it.
     pub max_cost: Option<Dollars>,
     /// When and how a history that has become too long is sent in a shorter form; `None` to let such a call fail.
     pub compaction: Option<Compaction>,

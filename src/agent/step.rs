@@ -30,6 +30,10 @@ impl Run {
             self.end(conversation, now, EndReason::Limit, None);
             return;
         }
+        if self.steps > 0 && self.step_usage.cost.is_none() && self.left(conversation).cost.is_some() {
+            self.cost_is_unknown(conversation, now, "the model did not say what its last answer used or cost");
+            return;
+        }
         if let Some(tools) = conversation.next_tools.take() {
             conversation.tools.replace(tools);
         }
@@ -45,16 +49,22 @@ impl Run {
         self.phase = Phase::Saving { seq: conversation.checkpoint() };
     }
 
+    /// Ends the run: its limit cannot be kept.
+    fn cost_is_unknown(&mut self, conversation: &mut Conversation, now: Millis, why: &str) {
+        let error = Error::new(ErrorKind::InvalidInput, format!("the run has a limit of cost, but {why}"));
+        self.end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
+    }
+
     /// Makes an attempt of the step's model call.
     pub(super) fn call_model(&mut self, conversation: &mut Conversation, now: Millis, attempt: u32) {
         let request = self.request(conversation);
-        if request.model.prices.is_none() && self.left(conversation).cost.is_some() {
-            let message = format!(
-                "the run has a limit of cost, but the prices of the model \"{}\" are not known; give the model prices",
-                request.model.id
+        if !request.model.has_cost() && self.left(conversation).cost.is_some() {
+            let id = &request.model.id;
+            self.cost_is_unknown(
+                conversation,
+                now,
+                &format!("the prices of the model \"{id}\" are not known; give the model prices"),
             );
-            let error = Error::new(ErrorKind::InvalidInput, message);
-            self.end(conversation, now, EndReason::Model(StopReason::Error), Some(error));
             return;
         }
         let id = ModelCallId(conversation.ids.number());

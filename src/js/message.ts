@@ -5,7 +5,7 @@ export interface Usage {
   readonly cacheReadTokens?: number;
   readonly cacheWriteTokens?: number;
   readonly reasoningTokens?: number;
-  /** US dollars, by the prices of the model; absent when it has none. */
+  /** US dollars, by the prices of the model, or as OpenRouter or a function says; absent when neither is known. */
   readonly cost?: number;
 }
 

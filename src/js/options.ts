@@ -64,7 +64,8 @@ export interface Limits {
   /** The most tokens of one run, read and written together, sub-agents included; looked at between steps. Default: no limit. */
   readonly maxTokens?: number;
   /**
-   * The most that one run may cost, in US dollars; looked at between steps. The model needs `prices` then. Default: no limit.
+   * The most that one run may cost, in US dollars; looked at between steps. The model needs `prices` then, unless it is
+   * one of OpenRouter or a function that says the `cost` in its `usage`. Default: no limit.
    */
   readonly maxCost?: number;
   /** The most milliseconds of one run. Default: no limit. */

@@ -98,7 +98,7 @@ pub trait Wire: Send + Sync {
     /// `auth` when the credentials are of a kind that this wire cannot use.
     fn authorize(&self, request: &mut HttpRequest, credentials: &Credentials, now: Millis) -> Result<(), Error>;
 
-    /// What the counts of tokens leave out at this provider.
+    /// What the counts of tokens leave out at this provider, and whether it says the cost itself.
     fn counting(&self, _provider: &str) -> Counting {
         Counting::default()
     }

@@ -129,13 +129,15 @@ pub struct LongPrices {
     pub cache_write: Option<Dollars>,
 }
 
-/// What a provider's counts leave out, which differs.
+/// What a provider's counts leave out, and what they say, which differs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Whether the tokens read leave out those of the cache.
     pub cache_apart: bool,
     /// Whether the tokens written leave out those of reasoning.
     pub reasoning_apart: bool,
+    /// Whether it says itself what an answer costs, so that prices are not needed.
+    pub says_cost: bool,
 }
 
 impl Prices {
@@ -234,7 +236,7 @@ mod tests {
         let short = Prices { long: None, ..prices() };
         let within = short.cost(&usage, Counting::default()).unwrap();
         assert_eq!(within.to_string(), "2.34", "200 000 read, 800 000 from the cache, 100 000 written");
-        let apart = Counting { cache_apart: true, reasoning_apart: true };
+        let apart = Counting { cache_apart: true, reasoning_apart: true, says_cost: false };
         assert_eq!(short.cost(&usage, apart).unwrap().to_string(), "5.64");
         assert_eq!(short.cost(&Usage::default(), apart), None);
     }
@@ -257,7 +259,7 @@ mod tests {
         fn no_count_panics(counts in prop::array::uniform5(any::<u64>()), apart in any::<bool>()) {
             let [input, output, read, write, reasoning] = counts.map(Some);
             let usage = Usage { input, output, cache_read: read, cache_write: write, reasoning, cost: None };
-            prices().cost(&usage, Counting { cache_apart: apart, reasoning_apart: apart });
+            prices().cost(&usage, Counting { cache_apart: apart, reasoning_apart: apart, says_cost: false });
         }
     }
 }

@@ -19,7 +19,8 @@ pub struct Model {
     pub access: Access,
     /// The files it can read. In place of others it reads a note that a file was left out.
     pub files: FileKinds,
-    /// What it costs, where that is known: then usage has the cost, and runs may have a budget.
+    /// What it costs, where that is known: then usage has the cost, and runs may have a budget. What OpenRouter or a
+    /// function says goes before it.
     pub prices: Option<Prices>,
 }
 
@@ -135,11 +136,19 @@ impl Model {
 
     /// What this usage of the model costs, as far as prices and counts are known.
     pub fn cost(&self, usage: &Usage) -> Option<Dollars> {
-        let counting = match &self.access {
+        usage.cost.or_else(|| self.prices?.cost(usage, self.counting()))
+    }
+
+    /// Whether the cost of its answers can be known: by its prices, or because OpenRouter or a function says it.
+    pub fn has_cost(&self) -> bool {
+        self.prices.is_some() || self.counting().says_cost
+    }
+
+    pub(super) fn counting(&self) -> Counting {
+        match &self.access {
             Access::Http { wire, .. } => wire.counting(&self.provider),
-            Access::Function(_) => Counting::default(),
-        };
-        self.prices?.cost(usage, counting)
+            Access::Function(_) => Counting { says_cost: true, ..Counting::default() },
+        }
     }
 
     /// The address given for it, or `None` for the provider's own.

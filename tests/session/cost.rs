@@ -1,6 +1,7 @@
 //! What answers cost, and runs with a budget.
 
 use crablet::agent::{Agent, EndReason, EventKind, Policy, ToolOutput};
+use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{Dollars, ModelEvent, Prices, StopReason, Usage};
 use crablet::{Error, ErrorKind};
 
@@ -61,11 +62,43 @@ fn without_prices_there_is_no_cost_and_no_budget() {
     host.end_stream();
     assert_eq!(host.run_end().usage.cost, None);
     let mut unpriced = priced(Some(10));
-    unpriced.model.prices = None;
+    unpriced.model = openai_chat::model(Profile::Custom, "unpriced");
     let host = Harness::prompted(unpriced);
     let error = host.run_end().error.as_ref().unwrap();
     assert_eq!((host.model_calls(), error.kind()), (0, ErrorKind::InvalidInput));
-    assert!(error.message().contains("scripted"), "{error}");
+    assert!(error.message().contains("unpriced"), "{error}");
+}
+
+#[test]
+fn a_function_says_what_its_answers_cost() {
+    let unpriced = || {
+        let mut agent = priced(Some(30));
+        agent.model.prices = None;
+        agent
+    };
+    let step = |host: &mut Harness, number: u64, cost: Option<u64>| {
+        let cost = cost.map(|dollars| Dollars::from_cents(dollars * 100));
+        let (id, input) = (format!("c{number}"), format!("{{\"n\":{number}}}"));
+        let end = vec![
+            ModelEvent::Usage(Usage { cost, ..Usage::default() }),
+            ModelEvent::Stop { reason: StopReason::ToolUse, raw: None },
+        ];
+        host.stream([call_block(0, &id, "t", &input), end].concat());
+        host.end_stream();
+        host.tool_ends(&id, ToolOutput::text("ok"));
+    };
+    let mut host = Harness::prompted(unpriced());
+    step(&mut host, 1, Some(20));
+    let mut host = host.restored(unpriced());
+    step(&mut host, 2, Some(11));
+    assert_eq!(host.run_end().reason, EndReason::Limit);
+    assert_eq!(host.run_end().usage.cost.unwrap().to_string(), "31");
+
+    let mut host = Harness::prompted(unpriced());
+    step(&mut host, 1, None);
+    let error = host.run_end().error.as_ref().unwrap();
+    assert_eq!((host.model_calls(), error.kind()), (1, ErrorKind::InvalidInput), "a limit that nobody counts is none");
+    assert!(error.message().contains("cost"), "{error}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Tokens and sources, for each wire as its vendor documents them.
 
 use crablet::model::openai_chat::{self, Profile};
-use crablet::model::{anthropic, gemini, openai_responses};
+use crablet::model::{ModelEvent, anthropic, gemini, openai_responses};
 use serde_json::json;
 
-use crate::{check, head, sources, stream};
+use crate::{check, head, replay, sources, stream};
 
 #[test]
 fn every_number_of_the_provider_is_read() {
@@ -36,6 +36,34 @@ fn every_number_of_the_provider_is_read() {
     let google = r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":20,"cachedContentTokenCount":30,"thoughtsTokenCount":5,"toolUsePromptTokenCount":7}}"#;
     let without_writes = json!({"input": 100, "output": 20, "cacheRead": 30, "reasoning": 5});
     check(&gemini::model("m"), &head(200, &[]), stream(&[google]).as_bytes(), json!({"usage": without_writes}));
+}
+
+/// OpenRouter, "Usage Accounting"; with a key of the caller's own, `cost` is only the fee.
+#[test]
+fn what_the_provider_took_is_read_where_it_is_in_dollars() {
+    for (profile, usage, expected) in [
+        (
+            Profile::OpenRouter,
+            r#"{"cost":0.95,"is_byok":false,"cost_details":{"upstream_inference_cost":0.95}}"#,
+            "0.95",
+        ),
+        (Profile::OpenRouter, r#"{"cost":0.05,"is_byok":true,"cost_details":{"upstream_inference_cost":0.9}}"#, "0.95"),
+        (Profile::OpenRouter, r#"{"cost":1.5e-7,"cost_details":{"upstream_inference_cost":null}}"#, "0.00000015"),
+        (Profile::OpenRouter, r#"{"cost":{"total":1}}"#, ""),
+        (Profile::OpenRouter, r#"{"prompt_tokens":1}"#, ""),
+        (Profile::Custom, r#"{"cost":0.95}"#, ""),
+    ] {
+        let chunk = format!(
+            r#"{{"id":"c","choices":[{{"index":0,"delta":{{"content":"Hi"}},"finish_reason":"stop"}}],"usage":{usage}}}"#
+        );
+        let body = stream(&[&chunk]);
+        let events = replay::events(&openai_chat::model(profile, "m"), &head(200, &[]), vec![body.as_bytes()]);
+        let cost = events.iter().rev().find_map(|event| match event {
+            ModelEvent::Usage(usage) => usage.cost,
+            _ => None,
+        });
+        assert_eq!(cost.map(|cost| cost.to_string()).unwrap_or_default(), expected, "{usage}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::super::event::ModelEvent;
 use super::super::failure;
 use super::super::http::ResponseHead;
 use super::super::message::{File, FileData, Source, StopReason, Usage};
+use super::super::prices::Dollars;
 use super::super::request::ToolSpec;
 use super::calls::Calls;
 use super::details;
@@ -26,6 +27,8 @@ pub(super) struct ChatDecoder {
     open: Option<OpenBlock>,
     calls: Calls,
     usage: Usage,
+    /// Whether the provider says what the answer costs.
+    says_cost: bool,
     sources: OrderedSet<String>,
     refused: bool,
     finish: Option<String>,
@@ -51,12 +54,13 @@ enum BlockKind {
 const MAX_SOURCES: usize = 1024;
 
 impl ChatDecoder {
-    pub(super) fn new(tools: &[ToolSpec]) -> Self {
+    pub(super) fn new(tools: &[ToolSpec], says_cost: bool) -> Self {
         Self {
             numbering: Numbering::default(),
             open: None,
             calls: Calls::new(tools),
             usage: Usage::default(),
+            says_cost,
             sources: OrderedSet::new(),
             refused: false,
             finish: None,
@@ -244,7 +248,7 @@ impl ChatDecoder {
             reasoning: within("completion_tokens_details", "reasoning_tokens")
                 .or_else(|| usage.integer("reasoning_tokens"))
                 .or(self.usage.reasoning),
-            cost: None,
+            cost: self.says_cost.then(|| cost(&usage)).flatten().or(self.usage.cost),
         };
         if counted != self.usage {
             self.usage = counted;
@@ -350,6 +354,14 @@ impl Protocol for ChatDecoder {
         }
         fail(events, ErrorKind::StreamTruncated, "the connection ended before the answer was complete");
     }
+}
+
+/// What OpenRouter took for the answer, in credits, which are dollars. With a key of the caller's own that is only its fee.
+fn cost(usage: &Object<'_>) -> Option<Dollars> {
+    let is_own_key = usage.read::<bool>("is_byok").unwrap_or(false);
+    let upstream = usage.object("cost_details").filter(|_| is_own_key);
+    let upstream = upstream.and_then(|details| Dollars::read(&details, "upstream_inference_cost"));
+    Some(Dollars::read(usage, "cost")?.plus(upstream.unwrap_or_default()))
 }
 
 /// Gemini marks its thoughts beside the text

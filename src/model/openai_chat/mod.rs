@@ -60,11 +60,12 @@ impl Wire for OpenAiChat {
 
     /// xAI counts what was reasoned apart from what was written; the others count it in.
     fn counting(&self, provider: &str) -> Counting {
-        Counting { reasoning_apart: provider == "xai", ..Counting::default() }
+        Counting { reasoning_apart: provider == "xai", says_cost: provider == "openrouter", ..Counting::default() }
     }
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
-        let decoder = Box::new(AnswerDecoder::new(head, decode::ChatDecoder::new(&request.tools)));
+        let says_cost = request.model.counting().says_cost;
+        let decoder = Box::new(AnswerDecoder::new(head, decode::ChatDecoder::new(&request.tools, says_cost)));
         let style = Profile::of_model(&request.model).traits().output_style(request);
         output::decoder(request, style, decoder)
     }
