@@ -1,7 +1,7 @@
 //! Percent-encoding (RFC 3986, section 2.1).
 
 /// The text with every byte escaped that is not unreserved, so that it can stand anywhere in an address.
-#[cfg(any(feature = "shim", feature = "oauth"))]
+#[cfg(any(feature = "shim", feature = "oauth", feature = "tools"))]
 pub(crate) fn encode(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().map_or('0', char::from);

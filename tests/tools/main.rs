@@ -5,6 +5,7 @@
 mod bash;
 mod fetch;
 mod files;
+mod openapi;
 mod scratchpad;
 
 use std::fs;

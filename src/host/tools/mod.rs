@@ -1,4 +1,5 @@
-//! Built-in tools, each of which an agent opts into: files over a [`FileStore`], and a [`Scratchpad`] that agents share.
+//! Built-in tools, each of which an agent opts into: files over a [`FileStore`], a [`Scratchpad`] that agents share,
+//! and the operations of an OpenAPI document ([`open_api_tools`]).
 //! With the feature `native` there are more in [`native::tools`](crate::native::tools): a folder of the machine, `fetch` and
 //! `bash`.
 //!
@@ -20,6 +21,7 @@ mod file_store;
 mod files;
 mod glob;
 mod memory_files;
+mod openapi;
 mod path;
 mod scratchpad;
 mod search;
@@ -34,6 +36,9 @@ use serde::de::DeserializeOwned;
 pub use file_store::{FileEntry, FileError, FileKind, FileStore};
 pub use files::{FileLimits, FileOptions, file_tools, reading_tools};
 pub use memory_files::MemoryFiles;
+pub use openapi::{
+    ApiOperation, Authorization, Authorizer, OpenApiError, OpenApiOptions, OpenApiTools, open_api_tools,
+};
 pub use path::{InvalidPath, normal_path};
 pub use scratchpad::{Scratchpad, ScratchpadError};
 
