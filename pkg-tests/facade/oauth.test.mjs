@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { test } from "node:test";
-import { mcp } from "crablet";
+import { Agent, mcp } from "crablet";
 import { loopback } from "crablet/oauth";
+import { scriptedModel } from "crablet/test";
 import { followPage, startOAuthServers } from "../lib/oauth-servers.mjs";
+import { collect } from "./support.mjs";
 
 const consent = { redirectUrl: "http://127.0.0.1:4999/callback", authorize: followPage };
 
@@ -129,6 +131,22 @@ test("a signal that aborts while the person decides closes the page", () =>
     const connecting = mcp.connect(mcp.http(url, { auth: { consent: waits } }), { signal: controller.signal });
     await assert.rejects(connecting, { name: "AbortError" });
     if (!asked[0].aborted) await new Promise((resolve) => asked[0].addEventListener("abort", resolve));
+  }));
+
+test("an agent's events and its saved session hold no token", () =>
+  withServers({}, async ({ url, seen }) => {
+    const model = scriptedModel([
+      ({ tools }) => [{ type: "tool-call", toolName: tools[0].name, input: {} }],
+      ({ messages }) => messages.at(-1).content[0].content[0].text,
+    ]);
+    const agent = new Agent({ model, mcpServers: { safe: mcp.http(url, { auth: { consent } }) } });
+    const session = agent.session();
+    const events = await collect(session.send("who am I?"));
+    assert.equal(events.at(-1).text, "a person who agreed");
+    const printed = JSON.stringify([events, session, session.getState()]) + inspect([agent, session], { depth: 10 });
+    assert.ok(seen.secrets.size >= 4);
+    for (const secret of seen.secrets) assert.ok(!printed.includes(secret), secret);
+    await agent.close();
   }));
 
 test("no token, code or secret is in an error or an event", () =>

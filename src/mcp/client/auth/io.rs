@@ -155,7 +155,8 @@ impl Work {
     /// How long it may take, in milliseconds: a person has to find a password, a server does not.
     pub const fn limit(&self) -> u64 {
         match self {
-            Self::AskPerson(_) => 600_000,
+            // What vouches for a person may need the person too.
+            Self::AskPerson(_) | Self::Assertion(_) => 600_000,
             _ => 30_000,
         }
     }

@@ -31,7 +31,10 @@ pub(super) fn is_about_session(status: u16, error: Option<&RpcError>) -> bool {
 /// The error for a status without a JSON-RPC body.
 pub(super) fn from_status(status: u16, retry_after: Option<u64>) -> Error {
     let (kind, what) = match status {
-        401 => (ErrorKind::Auth, "the MCP server wants authorization, or did not accept the one given"),
+        401 => (
+            ErrorKind::Auth,
+            "the MCP server wants a token, or did not accept the one given; give one in the headers, or the option auth",
+        ),
         403 => (ErrorKind::Auth, "the MCP server does not allow this, or not from this origin"),
         404 => (ErrorKind::BadRequest, "there is no MCP server at this address; check its path"),
         405 => (ErrorKind::BadRequest, "the address takes no MCP requests over Streamable HTTP; check its path"),
