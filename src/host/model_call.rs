@@ -72,8 +72,12 @@ async fn answer_over_http<H: Host>(
     wire.authorize(&mut message, &credentials, host.now())?;
     secrets.extend(secrets_of(credentials));
     let address = origin(&message.url).to_owned();
-    let (head, mut body) = host.fetch(message).await.map_err(|error| unreachable(request, &address, &error))?;
+    let (mut head, mut body) = host.fetch(message).await.map_err(|error| unreachable(request, &address, &error))?;
 
+    // A wait until some moment is read against the clock of the server that names it, or else against that of the host.
+    if head.status >= 400 && head.header("date").is_none() {
+        head.headers.push(("date".to_owned(), host.now().to_rfc3339()));
+    }
     let mut decoder = wire.decoder(request, &head);
     loop {
         let chunk = body.next().await;

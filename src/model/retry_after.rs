@@ -5,7 +5,8 @@ use crate::json::Object;
 
 /// The wait in milliseconds that the answer asks for, if it does.
 ///
-/// Dates are read against the `date` header of the same answer, so that the clocks of both sides do not matter.
+/// Dates are read against the `date` header of the same answer, so that the clocks of both sides do not matter. The driver adds
+/// one where there is none.
 pub(super) fn retry_after(head: &ResponseHead, body: Option<&Object<'_>>, message: &str) -> Option<u64> {
     from_header(head).or_else(|| body.and_then(from_body)).or_else(|| from_message(message))
 }

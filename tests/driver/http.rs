@@ -1,7 +1,7 @@
 //! Model calls over HTTP: what goes out, and what the caller is told of everything that can come back.
 
 use crablet::agent::Agent;
-use crablet::host::Runner;
+use crablet::host::{Host, Runner};
 use crablet::model::{Credentials, Model, openai_chat};
 use crablet::{Error, ErrorKind};
 use serde_json::Value;
@@ -234,6 +234,20 @@ fn an_overloaded_model_is_asked_again_after_the_time_it_names() {
         assert_eq!(host.block_on(runner.run("Hi")).unwrap().text, "At last.");
         assert_eq!(host.elapsed() - started, wait, "{headers:?} {message}");
     }
+}
+
+#[test]
+fn a_moment_is_read_against_the_clock_of_the_host_where_the_server_names_none() {
+    let host = ScriptedHost::new();
+    let now = host.now().0 / 1000;
+    let reset = (now + 9).to_string();
+    let headers = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", reset.as_str())];
+    let host = host.then(busy(&headers, "Rate limit reached")).then(answer("At last."));
+    let mut runner = runner(&host);
+    runner.agent_mut().policy.max_attempts = 2;
+    let started = host.elapsed();
+    assert_eq!(host.block_on(runner.run("Hi")).unwrap().text, "At last.");
+    assert_eq!(host.elapsed() - started, 9_000);
 }
 
 #[test]
