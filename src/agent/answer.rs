@@ -94,6 +94,12 @@ impl Answer {
         }
     }
 
+    /// What the provider counted of the request, that of its cache included; `None` when it counted nothing.
+    pub(super) fn sent_tokens(&self) -> Option<u64> {
+        let model = self.model.as_ref()?;
+        model.input_tokens(&self.usage)
+    }
+
     /// An answer of this model.
     pub(super) fn of(model: Model) -> Self {
         Self { model: Some(model), ..Self::default() }

@@ -2,7 +2,7 @@
 //!
 //! The first message stays, so that the beginning is the same as before and stays in the provider's cache; the newest
 //! ones stay as they are; what lies between is replaced by one message with a line for each. A call is never separated
-//! from its result. Made without a model, it costs nothing and gives the same text every time.
+//! from its result. The message says in short what it stands for, by lines or in the words of a model.
 
 use std::sync::Arc;
 
@@ -18,11 +18,24 @@ pub struct Compaction {
     pub threshold: Option<u64>,
     /// About how many tokens of the newest messages stay as they are. Default 20 000.
     pub keep: u64,
+    /// Who says in short what is left out. Default [`Summarizer::Lines`].
+    pub summarizer: Summarizer,
+}
+
+/// Who says in short what a compaction leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Summarizer {
+    /// Nobody: a line for each message, made without a model. It costs nothing and is the same every time.
+    #[default]
+    Lines,
+    /// The agent's model, in a call of its own whose tokens count in the run. Where it fails, the lines stand in its place.
+    Model,
 }
 
 impl Default for Compaction {
     fn default() -> Self {
-        Self { threshold: None, keep: 20_000 }
+        Self { threshold: None, keep: 20_000, summarizer: Summarizer::Lines }
     }
 }
 
@@ -65,11 +78,43 @@ pub(super) fn stretch(history: &[Arc<Message>], from: Option<&Compacted>, keep: 
     (end > already.max(start)).then_some((start, end))
 }
 
-/// The text that stands for these messages: a line for each, the newest of them if not all have room. What the user asked
-/// for last is repeated in full, unless the messages that stay say it.
-pub(super) fn summary(messages: &[Arc<Message>], kept: &[Arc<Message>]) -> Body {
-    let mut lines: Vec<String> = messages.iter().rev().flat_map(|message| lines_of(message)).collect();
-    let mut room = SUMMARY_BYTES;
+/// The text that stands for these messages: in the words of a model or, without them, a line for each. What the user asked for
+/// last is repeated in full, unless the messages that stay say it.
+pub(super) fn summary(messages: &[Arc<Message>], kept: &[Arc<Message>], in_words: Option<String>) -> Body {
+    let text = in_words.unwrap_or_else(|| lines(messages));
+    let mut text = format!("Earlier in this conversation, {} messages in short:\n{text}", messages.len());
+    if let Some(request) = messages.iter().rev().find_map(|message| request(message))
+        && !kept.iter().any(|message| self::request(message).is_some())
+    {
+        text.push_str("\n\nThe user's latest message in full:\n");
+        text.extend(request.chars().take(REQUEST_LETTERS));
+    }
+    Body::User(UserMessage { content: vec![Content::Text(text)], origin: Origin::Compacted })
+}
+
+/// What a model is asked that is to say these messages in short.
+pub(super) fn question(messages: &[Arc<Message>]) -> Body {
+    let mut lines: Vec<String> =
+        messages.iter().rev().flat_map(|message| lines_of(message, QUESTION_LETTERS)).collect();
+    let left_out = fit(&mut lines, QUESTION_BYTES);
+    let mut text = QUESTION.to_owned();
+    if left_out > 0 {
+        text.push_str(&format!("({left_out} older lines are left out)\n"));
+    }
+    text.push_str(&lines.join("\n"));
+    Body::User(UserMessage { content: vec![Content::Text(text)], origin: Origin::Compacted })
+}
+
+/// A line for each message, the newest of them if not all have room.
+fn lines(messages: &[Arc<Message>]) -> String {
+    let mut lines: Vec<String> = messages.iter().rev().flat_map(|message| lines_of(message, LINE_LETTERS)).collect();
+    let left_out = fit(&mut lines, SUMMARY_BYTES);
+    let text = lines.join("\n");
+    if left_out > 0 { format!("({left_out} lines left out)\n{text}") } else { text }
+}
+
+/// Keeps the lines that have room, and puts them in order. Gives how many had none.
+fn fit(lines: &mut Vec<String>, mut room: usize) -> usize {
     let fitting = lines.iter().take_while(|line| {
         let length = line.len();
         let fits = length <= room;
@@ -79,18 +124,7 @@ pub(super) fn summary(messages: &[Arc<Message>], kept: &[Arc<Message>]) -> Body 
     let left_out = lines.len() - fitting.count();
     lines.truncate(lines.len() - left_out);
     lines.reverse();
-    let mut text = format!("Earlier in this conversation, {} messages in short:\n", messages.len());
-    if left_out > 0 {
-        text.push_str(&format!("({left_out} lines left out)\n"));
-    }
-    text.push_str(&lines.join("\n"));
-    if let Some(request) = messages.iter().rev().find_map(|message| request(message))
-        && !kept.iter().any(|message| self::request(message).is_some())
-    {
-        text.push_str("\n\nThe user's latest message in full:\n");
-        text.extend(request.chars().take(REQUEST_LETTERS));
-    }
-    Body::User(UserMessage { content: vec![Content::Text(text)], origin: Origin::Compacted })
+    left_out
 }
 
 /// What the user asked for with this message.
@@ -102,14 +136,14 @@ fn request(message: &Message) -> Option<String> {
 }
 
 /// The lines of a message, last first.
-fn lines_of(message: &Message) -> Vec<String> {
+fn lines_of(message: &Message, letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = match &message.body {
-        Body::User(user) => vec![format!("User: {}", shortened(&text_of(&user.content)))],
-        Body::Assistant(assistant) => assistant.content.iter().filter_map(line_of_part).collect(),
+        Body::User(user) => vec![format!("User: {}", shortened(&text_of(&user.content), letters))],
+        Body::Assistant(assistant) => assistant.content.iter().filter_map(|part| line_of_part(part, letters)).collect(),
         Body::Tool(tool) => {
             let line = |result: &crate::model::ToolResult| {
                 let outcome = if result.is_error { "failed" } else { "gave" };
-                format!("{} {outcome}: {}", result.tool_name, shortened(&text_of(&result.content)))
+                format!("{} {outcome}: {}", result.tool_name, shortened(&text_of(&result.content), letters))
             };
             tool.results.iter().map(line).collect()
         }
@@ -118,15 +152,15 @@ fn lines_of(message: &Message) -> Vec<String> {
     lines
 }
 
-fn line_of_part(part: &Part) -> Option<String> {
+fn line_of_part(part: &Part, letters: usize) -> Option<String> {
     match part {
-        Part::Text { text, .. } => Some(format!("Assistant: {}", shortened(text))),
+        Part::Text { text, .. } => Some(format!("Assistant: {}", shortened(text, letters))),
         Part::ToolCall(call) => {
             let input = match &call.input {
                 ToolInput::Json(input) => input.as_str(),
                 ToolInput::Malformed { text, .. } => text,
             };
-            Some(format!("Assistant called {} with {}", call.tool_name, shortened(input)))
+            Some(format!("Assistant called {} with {}", call.tool_name, shortened(input, letters)))
         }
         Part::Reasoning { .. } | Part::Source(_) | Part::File(_) | Part::Provider { .. } => None,
     }
@@ -141,9 +175,9 @@ fn text_of(content: &[Content]) -> String {
 }
 
 /// The beginning of a text, on one line.
-fn shortened(text: &str) -> String {
+fn shortened(text: &str, letters: usize) -> String {
     let mut words = text.split_whitespace().flat_map(|word| word.chars().chain([' ']));
-    let mut short: String = words.by_ref().take(LINE_LETTERS).collect();
+    let mut short: String = words.by_ref().take(letters).collect();
     if words.next().is_some() {
         short.push('…');
     }
@@ -155,6 +189,16 @@ const LINE_LETTERS: usize = 200;
 
 /// About 2 000 tokens: little against what stays, and room for some dozens of lines.
 const SUMMARY_BYTES: usize = 8_000;
+
+/// Enough of each message for a model to understand it.
+const QUESTION_LETTERS: usize = 2_000;
+
+/// About 50 000 tokens: fits the window of every model that is worth asking.
+const QUESTION_BYTES: usize = 200_000;
+
+const QUESTION: &str = "Say in short what happened in the conversation below, for the assistant that goes on with it and sees \
+nothing else of it. Keep what the user wants, what was decided, names, numbers, paths and ids, what was tried and what came of \
+it, and what is still open. Write only the summary.\n\n";
 
 /// A request longer than this is a document that was pasted; its beginning says what to do with it.
 const REQUEST_LETTERS: usize = 4_000;
@@ -242,11 +286,11 @@ mod tests {
     #[test]
     fn the_summary_is_bounded_and_cuts_between_letters() {
         let messages: Vec<_> = (0..500).map(|number| message(number, user(&"ж\u{1f980}".repeat(300)))).collect();
-        let Body::User(written) = summary(&messages, &messages[..1]) else { panic!() };
+        let Body::User(written) = summary(&messages, &messages[..1], None) else { panic!() };
         let text = text_of(&written.content);
         assert!(text.len() < SUMMARY_BYTES + 200, "{}", text.len());
         assert!(text.contains("lines left out") && text.contains('…'));
-        let Body::User(written) = summary(&conversation(1), &[]) else { panic!() };
+        let Body::User(written) = summary(&conversation(1), &[], None) else { panic!() };
         assert_eq!(
             text_of(&written.content).lines().skip(1).collect::<Vec<_>>()[..2],
             ["User: question 0", "Assistant called search with {}"]

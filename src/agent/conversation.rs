@@ -14,7 +14,7 @@ use super::queue::{Queue, QueuedMessage};
 use super::tokens;
 use super::tool_set::ToolSet;
 use super::tree::{Tree, TreeCompaction};
-use crate::model::{Body, CallId, Content, Message, MessageId, Origin, Usage, UserMessage};
+use crate::model::{Body, CallId, Content, Message, MessageId, Origin, UserMessage};
 
 /// The lasting part of a session.
 #[derive(Debug)]
@@ -28,8 +28,10 @@ pub(super) struct Conversation {
     pub(super) tree: Tree,
     /// The stretch of the history that is sent in a shorter form.
     pub(super) compacted: Option<Compacted>,
-    /// About how many tokens the messages take that a model call sends.
+    /// About how many tokens the messages take that a model call sends, by the estimate alone.
     pub(super) context_tokens: u64,
+    /// What the provider counts for 1000 estimated tokens.
+    pub(super) token_scale: u64,
     /// The ids of all calls in the history, which can be very many. Follows from it and is not saved.
     pub(super) call_ids: HashSet<CallId>,
     pub(super) ids: Ids,
@@ -60,6 +62,7 @@ impl Conversation {
             tree: Tree::default(),
             compacted: None,
             context_tokens: 0,
+            token_scale: tokens::EXACT,
             call_ids: HashSet::new(),
             ids: Ids::new(seed),
             steers: Queue::default(),
@@ -102,10 +105,27 @@ impl Conversation {
         self.context_tokens = self.context_tokens.saturating_add(tokens::of_message(message));
     }
 
-    /// Takes the provider's count of what was sent and answered, where it is larger than the estimate. (Some providers
-    /// leave cached tokens out, so that a smaller count says nothing.)
-    pub(super) fn calibrate(&mut self, usage: Usage) {
-        self.context_tokens = self.context_tokens.max(usage.total());
+    /// About how many tokens a model call sends: instructions and tools too, by what the provider counted last.
+    pub(super) fn sent_tokens(&self) -> u64 {
+        tokens::scaled(self.estimate(), self.token_scale)
+    }
+
+    /// The part of them that the messages take.
+    pub(super) fn message_tokens(&self) -> u64 {
+        tokens::scaled(self.context_tokens, self.token_scale)
+    }
+
+    /// Learns from the provider's count of what was just sent.
+    pub(super) fn calibrate(&mut self, counted: Option<u64>) {
+        if let Some(counted) = counted {
+            self.token_scale = tokens::scale(counted, self.estimate());
+        }
+    }
+
+    fn estimate(&self) -> u64 {
+        let instructions = self.agent.instructions.as_deref().map_or(0, tokens::of_text);
+        let tools = self.tools.specs(None).iter().map(tokens::of_tool).sum::<u64>();
+        self.context_tokens.saturating_add(instructions).saturating_add(tools)
     }
 
     /// The messages that a model call sends: the history, or what stands for it.
@@ -124,11 +144,21 @@ impl Conversation {
         self.history.get(start..).unwrap_or_default().to_vec()
     }
 
-    /// Leaves out so much of the older history that about `keep` tokens of the newest stay. Gives what stands for how many
-    /// messages, or `None` when there is nothing more to leave out.
-    pub(super) fn compact(&mut self, keep: u64) -> Option<(Arc<Message>, usize)> {
-        let (start, end) = compaction::stretch(&self.history, self.compacted.as_ref(), keep)?;
-        let body = compaction::summary(self.history.get(start..end)?, self.history.get(end..)?);
+    /// The older stretch to leave out so that about `keep` tokens of the newest messages stay; `None` when there is nothing
+    /// more to leave out.
+    pub(super) fn stretch(&self, keep: u64) -> Option<(usize, usize)> {
+        compaction::stretch(&self.history, self.compacted.as_ref(), tokens::estimated(keep, self.token_scale))
+    }
+
+    /// Sends a message in the place of this stretch, in the words of a model where there are any. Gives it, and how many
+    /// messages it stands for.
+    pub(super) fn leave_out(
+        &mut self,
+        start: usize,
+        end: usize,
+        in_words: Option<String>,
+    ) -> Option<(Arc<Message>, usize)> {
+        let body = compaction::summary(self.history.get(start..end)?, self.history.get(end..)?, in_words);
         let message = Arc::new(Message { id: self.ids.message(), body });
         let (first, last) = (self.history.get(start)?.id.clone(), self.history.get(end - 1)?.id.clone());
         self.tree.compactions.push(Arc::new(TreeCompaction { first, last, message: message.clone() }));

@@ -106,6 +106,11 @@ impl Run {
                 self.usage = self.usage.plus(call.answer.usage());
                 self.store_cut_answer(conversation, now, *call, stop_reason, why)
             }
+            Phase::Summarizing(summarizing) => {
+                self.context(conversation, now).perform(Effect::CancelModel { call: summarizing.call.id });
+                self.usage = self.usage.plus(summarizing.call.answer.usage());
+                None
+            }
             Phase::Tools { mut batch, .. } => {
                 let message = conversation.history.last().cloned();
                 batch.interrupt(&mut self.context(conversation, now), why);

@@ -1,11 +1,12 @@
 //! What keeps a run within bounds: limits of steps and tokens, circles, and histories that are too long.
 
-use super::compaction::Compaction;
+use super::compaction::{Compaction, Summarizer};
 use super::conversation::Conversation;
 use super::definition::Policy;
 use super::event::{EndReason, EventKind};
 use super::repetition;
 use super::run::Run;
+use super::summarizing::NextAttempt;
 use crate::model::{Dollars, Origin, Usage};
 use crate::time::Millis;
 
@@ -28,8 +29,10 @@ impl Allowance {
 
 impl Run {
     pub(super) fn compact_beyond_threshold(&mut self, conversation: &mut Conversation, now: Millis) {
-        if let Some(Compaction { threshold: Some(threshold), keep }) = conversation.agent.policy.compaction
-            && conversation.context_tokens > threshold
+        // What a model is asked for comes later, once the step is saved.
+        if let Some(Compaction { threshold: Some(threshold), keep, summarizer: Summarizer::Lines }) =
+            conversation.agent.policy.compaction
+            && conversation.sent_tokens() > threshold
         {
             self.compact(conversation, now, keep);
         }
@@ -37,20 +40,44 @@ impl Run {
 
     /// Makes the step shorter after the provider called it too long. What stays is at most half of what was sent, since
     /// the model's window may be smaller than what the policy would keep.
-    pub(super) fn shorten(&mut self, conversation: &mut Conversation, now: Millis) -> bool {
-        let Some(Compaction { keep, .. }) = conversation.agent.policy.compaction else { return false };
+    ///
+    /// # Errors
+    ///
+    /// Gives the attempt back when the step cannot be made shorter.
+    pub(super) fn shorten(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        next: NextAttempt,
+    ) -> Result<(), NextAttempt> {
+        let Some(Compaction { summarizer, .. }) = conversation.agent.policy.compaction else { return Err(next) };
         if std::mem::replace(&mut self.shortened, true) {
-            return false;
+            return Err(next);
         }
         self.plan.messages = None;
-        let half = conversation.context_tokens / 2;
-        self.compact(conversation, now, keep.min(half))
+        let keep = Self::kept_tokens(conversation, &next);
+        match summarizer {
+            Summarizer::Model => self.summarize(conversation, now, keep, next),
+            Summarizer::Lines if self.compact(conversation, now, keep) => {
+                self.go_on(conversation, now, next);
+                Ok(())
+            }
+            Summarizer::Lines => Err(next),
+        }
+    }
+
+    /// How many tokens stay before this attempt.
+    pub(super) fn kept_tokens(conversation: &Conversation, next: &NextAttempt) -> u64 {
+        let keep = conversation.agent.policy.compaction.unwrap_or_default().keep;
+        if next.number > 1 { keep.min(conversation.message_tokens() / 2) } else { keep }
     }
 
     fn compact(&mut self, conversation: &mut Conversation, now: Millis, keep: u64) -> bool {
-        let tokens_before = conversation.context_tokens;
-        let Some((message, replaced)) = conversation.compact(keep) else { return false };
-        let tokens_after = conversation.context_tokens;
+        let tokens_before = conversation.sent_tokens();
+        let stretch = conversation.stretch(keep);
+        let left_out = stretch.and_then(|(start, end)| conversation.leave_out(start, end, None));
+        let Some((message, replaced)) = left_out else { return false };
+        let tokens_after = conversation.sent_tokens();
         let mut context = self.context(conversation, now);
         context.emit(EventKind::CompactionStart);
         context.emit(EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after });

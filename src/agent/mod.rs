@@ -35,6 +35,7 @@ mod snapshot;
 mod step;
 mod step_hooks;
 mod sub_agent;
+mod summarizing;
 mod timers;
 mod tokens;
 mod tool_set;
@@ -43,7 +44,7 @@ mod trace;
 mod tree;
 
 pub use approval::InputHash;
-pub use compaction::Compaction;
+pub use compaction::{Compaction, Summarizer};
 pub use definition::{Agent, Hooks, Policy, Terminate, ToolDefinition};
 pub use discovery::Discovery;
 pub use effect::{Effect, HookId, HookQuestion, ModelCallId, TimerId};

@@ -21,6 +21,7 @@ use super::session::{RestoreError, Session};
 use super::snapshot::{FORMAT, VERSION};
 use super::step_hooks::StepQuestion;
 use super::sub_agent::SubAgent;
+use super::summarizing::{NextAttempt, Summarizing};
 use super::timers::{Purpose, Timer, Timers};
 use super::tools::Batch;
 use super::tree::TreeCompaction;
@@ -72,7 +73,8 @@ fn read_version_1(
             last: id_at(place("end")?.saturating_sub(1)).ok_or_else(|| missing("end"))?,
             message: Arc::new(Message::read(&message)?),
         }));
-        conversation.compacted = conversation.tree.compaction_of(&conversation.history);
+        let head = conversation.tree.head().cloned();
+        conversation.seek(head.as_ref());
     }
     let run = read_state(object, &mut conversation, &OpenEntries::default())?;
     Ok((conversation, run))
@@ -179,8 +181,8 @@ fn read_state(
     let checkpoint = state.integer("checkpoint").unwrap_or_default();
     conversation.checkpoints = Checkpoints { asked: checkpoint, saved: checkpoint };
     conversation.tools.add_found(state.read("foundTools").unwrap_or_default());
-    if let Some(tokens) = state.integer("contextTokens") {
-        conversation.context_tokens = tokens;
+    if let Some(scale) = state.integer("tokenScale") {
+        conversation.token_scale = scale;
     }
     for (name, queue) in [("steers", &mut conversation.steers), ("followUps", &mut conversation.follow_ups)] {
         for queued in state.array(name).unwrap_or_default() {
@@ -210,6 +212,12 @@ impl Run {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Saving { .. } => self.phase = Phase::Saving { seq: conversation.checkpoint() },
             Phase::Ending { end, .. } => self.phase = Phase::Ending { end, seq: conversation.checkpoint() },
+            Phase::Summarizing(summarizing) => {
+                let next = summarizing.next;
+                self.shortened = next.number > 1;
+                let keep = Self::kept_tokens(conversation, &next);
+                self.summarize_or_go_on(conversation, now, keep, next);
+            }
             Phase::Calling(call) => {
                 let attempt = call.attempt.saturating_add(1);
                 let message = "the process stopped while the model answered; the call is made again";
@@ -283,6 +291,14 @@ fn read_phase(phase: &Object<'_>, conversation: &Conversation, open: &OpenEntrie
     Ok(match kind.as_str() {
         "between-steps" => Phase::BetweenSteps,
         "saving" => Phase::Saving { seq: 0 },
+        "summarizing" => {
+            let number = number(phase, "attempt")?;
+            let error = Error::new(ErrorKind::ContextOverflow, "the input is too long for the model");
+            Phase::Summarizing(Box::new(Summarizing::interrupted(NextAttempt {
+                number,
+                error: (number > 1).then_some(error),
+            })))
+        }
         "calling" => Phase::Calling(Box::new(ModelCall {
             id: ModelCallId(0),
             attempt: number(phase, "attempt")?,

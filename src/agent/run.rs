@@ -10,6 +10,7 @@ use super::input::{HookReply, Input, InputError};
 use super::output::Output;
 use super::plan::StepPlan;
 use super::step_hooks::StepQuestion;
+use super::summarizing::Summarizing;
 use super::timers::{Purpose, Timers};
 use super::tools::Batch;
 use crate::json::RawJson;
@@ -52,6 +53,8 @@ pub(super) enum Phase {
     Saving { seq: u64 },
     /// A hook is asked about the step; then comes this attempt of its model call.
     Preparing { hook: HookId, question: StepQuestion, attempt: u32 },
+    /// A model says in short what the next attempt leaves out.
+    Summarizing(Box<Summarizing>),
     /// The model answers.
     Calling(Box<ModelCall>),
     /// An attempt failed; the next one begins when its timer is due.
@@ -151,6 +154,12 @@ impl Run {
             return batch.hand_down(&mut context, input);
         }
         match input {
+            Input::ModelEvents { call, events } if matches!(self.phase, Phase::Summarizing(_)) => {
+                self.summary_events(conversation, now, call, events)
+            }
+            Input::ModelEnded { call, outcome } if matches!(self.phase, Phase::Summarizing(_)) => {
+                self.summary_ended(conversation, now, call, outcome)
+            }
             Input::ModelEvents { call, events } => self.model_events(conversation, now, call, events),
             Input::ModelEnded { call, outcome } => self.model_ended(conversation, now, call, outcome),
             Input::Timer { timer } => self.timer(conversation, now, timer),
@@ -200,7 +209,7 @@ impl Run {
         loop {
             match &self.phase {
                 Phase::BetweenSteps => self.begin_step(conversation, now),
-                Phase::Saving { seq } if conversation.is_saved(*seq) => self.prepare_call(conversation, now, 1),
+                Phase::Saving { seq } if conversation.is_saved(*seq) => self.first_attempt(conversation, now),
                 Phase::Tools { .. } => {
                     self.advance_tools(conversation, now);
                     if matches!(self.phase, Phase::Tools { .. }) {
@@ -225,9 +234,11 @@ impl Run {
             _ => false,
         };
         let own = match input {
-            Input::ModelEvents { call: id, .. } | Input::ModelEnded { call: id, .. } => {
-                matches!(&self.phase, Phase::Calling(call) if call.id == *id)
-            }
+            Input::ModelEvents { call: id, .. } | Input::ModelEnded { call: id, .. } => match &self.phase {
+                Phase::Calling(call) => call.id == *id,
+                Phase::Summarizing(summarizing) => summarizing.call.id == *id,
+                _ => false,
+            },
             Input::Timer { timer } => self.timers.set.iter().any(|set| set.id == *timer),
             Input::InputValidated { call_id, .. }
             | Input::ToolProgress { call_id, .. }
@@ -251,6 +262,7 @@ impl Run {
     pub(super) fn usage_so_far(&self) -> Usage {
         self.usage.plus(match &self.phase {
             Phase::Calling(call) => call.answer.usage(),
+            Phase::Summarizing(summarizing) => summarizing.call.answer.usage(),
             Phase::Tools { batch, .. } => batch.spent_within(),
             _ => Usage::default(),
         })
@@ -347,6 +359,9 @@ impl Run {
         let timer = self.timers.fired(id).ok_or(InputError::Unexpected)?;
         match timer.purpose {
             Purpose::RunTimeout => self.time_is_up(conversation, now),
+            Purpose::ModelSilence if matches!(self.phase, Phase::Summarizing(_)) => {
+                self.summary_is_silent(conversation, now);
+            }
             Purpose::ModelSilence => self.model_is_silent(conversation, now),
             Purpose::Retry => {
                 if let Phase::Waiting { attempt } = self.phase {

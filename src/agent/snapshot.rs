@@ -11,6 +11,7 @@ use super::output::Output;
 use super::queue::{Queue, QueuedMessage};
 use super::run::{Phase, Run};
 use super::timers::{Purpose, Timer};
+use super::tokens;
 use crate::json::RawJson;
 use crate::model::{CallId, ToolInput, Usage};
 
@@ -43,13 +44,15 @@ pub(super) struct State<'session> {
 
 impl Serialize for State<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Conversation { tools, ids, checkpoints, tree, context_tokens, steers, follow_ups, .. } = self.conversation;
+        let Conversation { tools, ids, checkpoints, tree, token_scale, steers, follow_ups, .. } = self.conversation;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", "state")?;
         map.serialize_entry("head", &tree.head())?;
         map.serialize_entry("nextId", &ids.next)?;
         map.serialize_entry("checkpoint", &checkpoints.asked)?;
-        map.serialize_entry("contextTokens", context_tokens)?;
+        if *token_scale != tokens::EXACT {
+            map.serialize_entry("tokenScale", token_scale)?;
+        }
         if !tools.found().is_empty() {
             map.serialize_entry("foundTools", tools.found())?;
         }
@@ -80,6 +83,7 @@ impl Serialize for Run {
         // The attempt in flight is lost with the process, but its tokens were spent.
         let in_flight = match &self.phase {
             Phase::Calling(call) => call.answer.usage(),
+            Phase::Summarizing(summarizing) => summarizing.call.answer.usage(),
             _ => Usage::default(),
         };
         let mut map = serializer.serialize_map(None)?;
@@ -162,6 +166,10 @@ impl Serialize for Phase {
                 map.serialize_entry("hook", &hook.0)?;
                 map.serialize_entry("question", question.name())?;
                 map.serialize_entry("attempt", attempt)?;
+            }
+            Self::Summarizing(summarizing) => {
+                map.serialize_entry("type", "summarizing")?;
+                map.serialize_entry("attempt", &summarizing.next.number)?;
             }
             Self::Calling(call) => {
                 map.serialize_entry("type", "calling")?;

@@ -12,6 +12,7 @@ use super::input::InputError;
 use super::plan::StepPlan;
 use super::retry;
 use super::run::{ModelCall, Phase, Run, Suspension};
+use super::summarizing::NextAttempt;
 use super::timers::Purpose;
 use super::tools::Batch;
 use crate::error::{Error, ErrorKind};
@@ -204,12 +205,15 @@ impl Run {
     }
 
     fn attempt_failed(&mut self, conversation: &mut Conversation, now: Millis, call: ModelCall, error: Error) {
-        if error.kind() == ErrorKind::ContextOverflow && self.shorten(conversation, now) {
-            let attempt = call.attempt.saturating_add(1);
-            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error, model: None });
-            self.prepare_call(conversation, now, attempt);
-            return;
-        }
+        let error = if error.kind() == ErrorKind::ContextOverflow {
+            let next = NextAttempt { number: call.attempt.saturating_add(1), error: Some(error.clone()) };
+            if self.shorten(conversation, now, next).is_ok() {
+                return;
+            }
+            error
+        } else {
+            error
+        };
         let jitter = conversation.ids.jitter(call.id.0);
         let own_attempt = call.attempt.saturating_sub(self.attempts_before);
         if let Some(delay) = retry::delay(&conversation.agent.policy, &error, own_attempt, jitter) {
@@ -268,6 +272,10 @@ impl Run {
         let ModelCall { mut answer, model, .. } = call;
         answer.close_blocks(&mut self.context(conversation, now));
         let usage = answer.usage();
+        // What a hook sent instead of the history says nothing of it.
+        if self.plan.messages.is_none() {
+            conversation.calibrate(answer.sent_tokens());
+        }
         let parts = answer.into_parts();
         let calls = tool_calls(&parts);
         // A provider that pauses in the middle of its own tools wants the answer sent back, and goes on with it.
@@ -281,7 +289,6 @@ impl Run {
             return;
         }
         let message = conversation.push(body);
-        conversation.calibrate(usage);
         if calls.is_empty() {
             let end = (!is_paused).then_some(EndReason::Model(reason));
             self.finish_step(conversation, now, message, end);

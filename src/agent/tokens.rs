@@ -1,6 +1,6 @@
 //! Token counts estimated from text, for providers that report none and for messages that were not sent yet.
 
-use crate::model::{Body, Content, Message, Part, ToolInput};
+use crate::model::{Body, Content, Message, Part, ToolInput, ToolSpec};
 
 /// About how many tokens a message takes.
 pub(super) fn of_message(message: &Message) -> u64 {
@@ -36,7 +36,7 @@ fn of_content(content: &Content) -> u64 {
 }
 
 /// By script: about four letters of ASCII a token, two of other alphabets, one ideograph.
-fn of_text(text: &str) -> u64 {
+pub(super) fn of_text(text: &str) -> u64 {
     let quarters: u64 = text
         .chars()
         .map(|letter| match letter {
@@ -48,6 +48,31 @@ fn of_text(text: &str) -> u64 {
     quarters.div_ceil(4)
 }
 
+/// About how many tokens the description of a tool takes.
+pub(super) fn of_tool(tool: &ToolSpec) -> u64 {
+    let texts = [tool.name.as_str(), &tool.description, tool.input_schema.as_str()];
+    texts.iter().map(|text| of_text(text)).sum::<u64>().saturating_add(FRAME)
+}
+
+/// What the provider counts for 1000 estimated tokens, when it counted so many for this estimate. Within bounds, since what a
+/// provider counts may leave something out, such as what it has cached.
+pub(super) fn scale(counted: u64, estimate: u64) -> u64 {
+    (counted.saturating_mul(EXACT) / estimate.max(1)).clamp(EXACT / 2, EXACT * 4)
+}
+
+/// What the provider would count for an estimate.
+pub(super) fn scaled(estimate: u64, scale: u64) -> u64 {
+    estimate.saturating_mul(scale) / EXACT
+}
+
+/// The estimate that the provider would count so.
+pub(super) fn estimated(counted: u64, scale: u64) -> u64 {
+    counted.saturating_mul(EXACT) / scale.max(1)
+}
+
+/// The scale of an estimate that is right.
+pub(super) const EXACT: u64 = 1_000;
+
 /// What a provider adds around each message or call.
 const FRAME: u64 = 4;
 
@@ -57,6 +82,15 @@ const FILE: u64 = 1_500;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_provider_that_counts_otherwise_is_believed_within_bounds() {
+        assert_eq!(scaled(100, scale(150, 100)), 150);
+        assert_eq!(estimated(150, scale(150, 100)), 100);
+        assert_eq!(scaled(100, scale(1, 100)), 50, "the rest may be cached");
+        assert_eq!(scaled(100, scale(1_000_000, 100)), 400);
+        assert_eq!(scale(7, 0), 4_000);
+    }
 
     #[test]
     fn scripts_differ() {

@@ -38,9 +38,12 @@ export interface AgentOptions<T extends ToolSet = ToolSet> extends Hooks<T>, Lim
   readonly modelOptions?: ModelOptions;
   /**
    * How a history that has become too long is sent in a shorter form; what is kept stays whole. Default: when the provider
-   * says that the input is too long. With `thresholdTokens`, before each call that would read more. `false`: never.
+   * says that the input is too long. With `thresholdTokens`, before each call that would read more. `false`: never. What is left
+   * out is said in short: `by` a line for each message, the default, or by the model in a call of its own.
    */
-  readonly compaction?: { readonly thresholdTokens?: number; readonly keepTokens?: number } | false;
+  readonly compaction?:
+    | { readonly thresholdTokens?: number; readonly keepTokens?: number; readonly by?: "lines" | "model" }
+    | false;
   /**
    * How failed model calls are tried again. Default: 4 attempts in all, 1000 ms before the second, doubled for each further up
    * to 60 000 ms. A provider that asks for a longer wait than `maxDelayMs` ends the run.

@@ -144,6 +144,12 @@ impl Model {
         self.prices.is_some() || self.counting().says_cost
     }
 
+    /// How many tokens the model read, those from its cache and those kept there included; `None` when it did not say.
+    pub fn input_tokens(&self, usage: &Usage) -> Option<u64> {
+        let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
+        usage.input.map(|input| if self.counting().cache_apart { input.saturating_add(cached) } else { input })
+    }
+
     pub(super) fn counting(&self) -> Counting {
         match &self.access {
             Access::Http { wire, .. } => wire.counting(&self.provider),

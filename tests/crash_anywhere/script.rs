@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crablet::agent::{Agent, Hooks, OutputDefinition, ToolDefinition};
+use crablet::agent::{Agent, Compaction, Hooks, OutputDefinition, Summarizer, ToolDefinition};
 use crablet::json::RawJson;
 use crablet::model::{Model, ModelEvent, OutputSchema, StopReason};
 
@@ -76,6 +76,9 @@ impl Script {
         ];
         let mut agent = Agent { hooks: self.hooks, has_store: true, ..agent(tools) };
         agent.policy.max_concurrent_tools = self.places;
+        if self.seed % 2 == 0 {
+            agent.policy.compaction = Some(Compaction { summarizer: Summarizer::Model, ..Compaction::default() });
+        }
         if self.wants_object {
             let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
             let schema = OutputSchema::new("answer", RawJson::parse(schema).expect("it is JSON"));

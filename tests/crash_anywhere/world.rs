@@ -8,10 +8,10 @@ use crablet::agent::{
     ToolOutput,
 };
 use crablet::json::{Object, RawJson};
-use crablet::model::{Body, Content, ModelRequest};
+use crablet::model::{Body, Content, ModelRequest, StopReason};
 use crablet::{Error, ErrorKind, Millis};
 
-use crate::harness::{content_in_short, in_short, innermost, text};
+use crate::harness::{content_in_short, in_short, innermost, stop, text, text_block};
 use crate::script::{Dice, Script, TASK, nested_answer};
 
 /// When a checkpoint is safe and when the host says so.
@@ -204,6 +204,13 @@ impl<'script> World<'script> {
         let Open { effect, is_streaming, seen } = process.open.remove(index);
         match effect {
             Effect::CallModel { call, ref request } => {
+                if is_summary(request) {
+                    let events = [text_block(0, "messages in short"), stop(StopReason::Stop)].concat();
+                    self.give(process, Input::ModelEvents { call, events });
+                    self.pass(KillPoint::MidStream)?;
+                    self.give(process, Input::ModelEnded { call, outcome: Ok(()) });
+                    return Ok(());
+                }
                 let task = task_of(request);
                 let history = if task.is_some() { &request.messages[..] } else { process.session.history() };
                 let number = history.iter().filter(|message| matches!(message.body, Body::Assistant(_))).count();
@@ -338,6 +345,11 @@ impl<'script> World<'script> {
             assert_eq!(ours, theirs, "script {seed}");
         }
     }
+}
+
+/// Whether the model is asked to say in short what is left out.
+fn is_summary(request: &ModelRequest) -> bool {
+    request.messages.first().is_some_and(|message| in_short(message).starts_with("user(Say in short"))
 }
 
 /// The task of the sub-agent whose model is called.

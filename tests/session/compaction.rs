@@ -1,9 +1,10 @@
 //! Histories that have become too long for the model.
 
-use crablet::agent::{Agent, Compaction, EventKind, Input};
+use crablet::agent::{Agent, Compaction, Effect, EventKind, Input, Status, Summarizer, ToolDefinition};
+use crablet::model::{ModelEvent, StopReason, Usage};
 use crablet::{Error, ErrorKind};
 
-use crate::harness::{Harness, agent, in_short, text};
+use crate::harness::{Harness, agent, in_short, stop, text, text_block, tool};
 
 fn overflow() -> Error {
     Error::new(ErrorKind::ContextOverflow, "prompt is too long")
@@ -66,7 +67,7 @@ fn a_call_that_stays_too_long_fails() {
 #[test]
 fn a_threshold_shortens_before_the_provider_complains() {
     let mut agent = agent(vec![]);
-    agent.policy.compaction = Some(Compaction { threshold: Some(2_000), keep: 500 });
+    agent.policy.compaction = Some(Compaction { threshold: Some(2_000), keep: 500, ..Compaction::default() });
     let host = long(agent, 20);
     let messages = sent(&host);
     assert!(messages.len() < 20, "{}", messages.len());
@@ -90,4 +91,137 @@ fn a_restored_session_sends_the_same() {
     let restored = host.restored(agent(vec![]));
     assert_eq!(sent(&restored), sent(&host));
     assert_eq!(restored.model_call().1.messages, host.model_call().1.messages);
+}
+
+/// An agent whose own model says in short what is left out.
+fn summarized(threshold: Option<u64>) -> Agent {
+    let mut agent = agent(vec![]);
+    agent.policy.compaction = Some(Compaction { threshold, keep: 500, summarizer: Summarizer::Model });
+    agent
+}
+
+/// A long conversation whose next prompt makes a summary due.
+fn due() -> Harness {
+    let mut host = long(agent(vec![]), 20);
+    host.give(Input::Abort { reason: None });
+    let mut host = host.restored(summarized(Some(1_000)));
+    host.give(Input::Prompt(text("and then?")));
+    host
+}
+
+/// The one message that the latest model call sends.
+fn question(host: &Harness) -> String {
+    let (_, request) = host.model_call();
+    assert_eq!(request.messages.len(), 1);
+    in_short(&request.messages[0])
+}
+
+#[test]
+fn a_model_says_in_short_what_is_left_out() {
+    let mut host = due();
+    assert_eq!(host.names().last(), Some(&"compaction-start"));
+    assert!(question(&host).contains("User: question 3"), "{}", question(&host));
+    assert!(!question(&host).contains("and then?"), "what stays is not summarized");
+    host.stream([text_block(0, "They asked a lot."), stop(StopReason::Stop)].concat());
+    assert_eq!(host.names().last(), Some(&"compaction-start"), "the summary is not shown");
+    host.end_stream();
+    assert_eq!(host.names().last(), Some(&"compaction-end"));
+    let messages = sent(&host);
+    assert!(messages[0].starts_with("user(question 0"));
+    assert!(messages[1].contains("They asked a lot."), "{}", messages[1]);
+    assert_eq!(messages.last().unwrap(), "user(and then?)");
+    host.answer("done");
+    let end = host.run_end();
+    assert_eq!(end.usage.output, Some(10), "its tokens count");
+    assert_eq!(host.transcript().len(), 43, "the history is whole");
+}
+
+#[test]
+fn a_call_that_is_too_long_waits_for_the_summary() {
+    let mut host = long(summarized(None), 20);
+    host.fail_stream(overflow());
+    assert_eq!(host.names().last(), Some(&"compaction-start"));
+    let mut restored = host.restored(summarized(None));
+    assert_eq!(question(&restored), question(&host), "asked again after a restore");
+    for host in [&mut host, &mut restored] {
+        host.answer("In short: much was asked.");
+        assert_eq!(host.names().last(), Some(&"step-retry"));
+        assert!(sent(host)[1].contains("In short: much was asked."));
+        host.fail_stream(overflow());
+        assert_eq!(host.run_end().error.as_ref().unwrap().kind(), ErrorKind::ContextOverflow, "once is enough");
+    }
+}
+
+#[test]
+fn where_the_model_fails_the_lines_stand_in_its_place() {
+    let fail: [fn(&mut Harness); 4] = [
+        |host| host.fail_stream(Error::new(ErrorKind::Overloaded, "busy")),
+        |host| host.answer(""),
+        |host| {
+            host.stream(text_block(0, "cut off"));
+            host.end_stream();
+        },
+        |host| host.pass(120_000),
+    ];
+    for fail in fail {
+        let mut host = due();
+        let calls = host.model_calls();
+        fail(&mut host);
+        assert_eq!(host.model_calls(), calls + 1, "the step goes on");
+        assert!(sent(&host)[1].contains("User: question 3"), "{}", sent(&host)[1]);
+    }
+}
+
+#[test]
+fn a_second_summary_builds_on_the_first() {
+    let mut host = due();
+    host.answer("The first summary.");
+    host.answer("done");
+    for turn in 0..20 {
+        host.give(Input::Prompt(text(&format!("later {turn} {}", "word ".repeat(100)))));
+        if host.names().last() == Some(&"compaction-start") {
+            assert!(question(&host).contains("The first summary."));
+            return;
+        }
+        host.answer("yes");
+    }
+    panic!("no second compaction");
+}
+
+#[test]
+fn an_abort_stops_the_summary() {
+    let mut host = due();
+    host.give(Input::Abort { reason: None });
+    assert!(host.effects.iter().any(|effect| matches!(effect, Effect::CancelModel { .. })));
+    host.run_end();
+    assert_eq!(host.status(), Status::Idle);
+    host.give(Input::Prompt(text("again")));
+}
+
+#[test]
+fn estimates_learn_from_the_provider_and_count_what_is_sent() {
+    let described = |length: usize| {
+        let mut definition = agent(vec![ToolDefinition { description: "x".repeat(length).into(), ..tool("a") }]);
+        definition.policy.compaction = Some(Compaction { threshold: Some(2_000), keep: 100, ..Compaction::default() });
+        definition
+    };
+    let turns = |agent: Agent, counted: Option<u64>| {
+        let mut host = Harness::new(agent);
+        for turn in 0..100 {
+            host.give(Input::Prompt(text(&format!("question {turn} {}", "word ".repeat(20)))));
+            if host.names().contains(&"compaction-end") {
+                return turn;
+            }
+            let usage = Usage { input: counted.map(|counted| counted * (turn + 1)), ..Usage::default() };
+            let end = ModelEvent::Stop { reason: StopReason::Stop, raw: None };
+            host.stream([text_block(0, "yes"), vec![ModelEvent::Usage(usage), end]].concat());
+            host.end_stream();
+        }
+        100
+    };
+    let plain = turns(described(10), None);
+    assert!(plain < 100, "{plain}");
+    assert!(turns(described(10), Some(120)) < plain, "a provider that counts more is believed");
+    assert!(turns(described(10), Some(20)) > plain, "and one that counts less");
+    assert!(turns(described(6_000), None) < plain, "tools are sent too");
 }

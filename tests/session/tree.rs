@@ -108,7 +108,7 @@ fn a_store_is_told_of_a_move_and_of_labels() {
 #[test]
 fn a_compaction_holds_where_its_messages_are_on_the_way() {
     let mut agent = agent(vec![]);
-    agent.policy.compaction = Some(Compaction { threshold: Some(2_000), keep: 500 });
+    agent.policy.compaction = Some(Compaction { threshold: Some(1_000), keep: 500, ..Compaction::default() });
     let mut host = Harness::new(agent.clone());
     for turn in 0..20 {
         host.give(Input::Prompt(text(&format!("question {turn} {}", "word ".repeat(100)))));

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crablet::agent::{Agent, Compaction, Discovery, Hooks, OutputDefinition, Policy, Terminate, ToolDefinition};
+use crablet::agent::{
+    Agent, Compaction, Discovery, Hooks, OutputDefinition, Policy, Summarizer, Terminate, ToolDefinition,
+};
 use crablet::json::{Object, RawJson};
 use crablet::model::{
     Access, CacheRetention, Dollars, Effort, FileKinds, Model, OutputSchema, Prices, Reasoning, RequestOptions,
@@ -230,6 +232,10 @@ fn read_compaction(object: &Object<'_>) -> Compaction {
     Compaction {
         threshold: object.integer("thresholdTokens"),
         keep: object.integer("keepTokens").unwrap_or_else(|| Compaction::default().keep),
+        summarizer: match object.string("by").as_deref() {
+            Some("model") => Summarizer::Model,
+            _ => Summarizer::Lines,
+        },
     }
 }
 

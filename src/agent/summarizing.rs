@@ -1,0 +1,221 @@
+//! Compaction by a model: it is asked to say in short what is left out. What it says is not shown, and where it says nothing,
+//! the lines that are made without a model stand in its place.
+
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::compaction::{self, Compaction, Summarizer};
+use super::conversation::Conversation;
+use super::effect::{Effect, ModelCallId};
+use super::event::EventKind;
+use super::input::InputError;
+use super::run::{ModelCall, Phase, Run};
+use super::timers::Purpose;
+use crate::error::{Error, ErrorKind};
+use crate::model::{Message, ModelEvent, ModelRef, ModelRequest, Part, RequestOptions, ToolSpec};
+use crate::time::Millis;
+
+/// A model that is asked for a summary.
+#[derive(Debug)]
+pub(super) struct Summarizing {
+    pub(super) call: ModelCall,
+    /// The stretch of the history that is left out.
+    start: usize,
+    end: usize,
+    pub(super) next: NextAttempt,
+}
+
+/// The attempt of the step's model call that waits for a compaction.
+#[derive(Debug)]
+pub(super) struct NextAttempt {
+    pub(super) number: u32,
+    /// Why the one before failed.
+    pub(super) error: Option<Error>,
+}
+
+impl Summarizing {
+    /// One that was saved: the model is asked again.
+    pub(super) fn interrupted(next: NextAttempt) -> Self {
+        let call = ModelCall {
+            id: ModelCallId(0),
+            attempt: 1,
+            model: ModelRef::default(),
+            answer: Answer::default(),
+            last_data: None,
+            data_since_timer: false,
+        };
+        Self { call, start: 0, end: 0, next }
+    }
+}
+
+impl NextAttempt {
+    pub(super) const FIRST: Self = Self { number: 1, error: None };
+}
+
+impl Run {
+    /// Makes the first attempt of the step's model call, after the compaction by a model that is due.
+    pub(super) fn first_attempt(&mut self, conversation: &mut Conversation, now: Millis) {
+        match conversation.agent.policy.compaction {
+            Some(Compaction { threshold: Some(threshold), keep, summarizer: Summarizer::Model })
+                if conversation.sent_tokens() > threshold =>
+            {
+                self.summarize_or_go_on(conversation, now, keep, NextAttempt::FIRST);
+            }
+            _ => self.prepare_call(conversation, now, 1),
+        }
+    }
+
+    /// Asks the model for a summary and then makes this attempt, or makes it at once when there is nothing to leave out.
+    pub(super) fn summarize_or_go_on(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        keep: u64,
+        next: NextAttempt,
+    ) {
+        if let Err(next) = self.summarize(conversation, now, keep, next) {
+            self.go_on(conversation, now, next);
+        }
+    }
+
+    /// Asks the model for a summary.
+    ///
+    /// # Errors
+    ///
+    /// Gives the attempt back when there is nothing to leave out.
+    pub(super) fn summarize(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        keep: u64,
+        next: NextAttempt,
+    ) -> Result<(), NextAttempt> {
+        let Some((start, end)) = conversation.stretch(keep) else { return Err(next) };
+        let sent = conversation.context();
+        let kept = conversation.history.len() - end;
+        let body = compaction::question(sent.get(..sent.len().saturating_sub(kept)).unwrap_or_default());
+        let message = Arc::new(Message { id: conversation.ids.message(), body });
+        let model = conversation.agent.model.clone();
+        let request = Arc::new(ModelRequest {
+            model: model.clone(),
+            instructions: None,
+            messages: vec![message],
+            tools: Arc::from(Vec::<ToolSpec>::new()),
+            options: Arc::new(RequestOptions { max_tokens: Some(MAX_SUMMARY_TOKENS), ..RequestOptions::default() }),
+        });
+        let id = ModelCallId(conversation.ids.number());
+        let first_byte_timeout = conversation.agent.policy.first_byte_timeout;
+        let mut context = self.context(conversation, now);
+        context.emit(EventKind::CompactionStart);
+        context.perform(Effect::CallModel { call: id, request });
+        context.set_timer(Purpose::ModelSilence, first_byte_timeout);
+        let call = ModelCall {
+            id,
+            attempt: 1,
+            model: model.reference(),
+            answer: Answer::of(model),
+            last_data: None,
+            data_since_timer: false,
+        };
+        self.phase = Phase::Summarizing(Box::new(Summarizing { call, start, end, next }));
+        Ok(())
+    }
+
+    /// Takes a chunk of the summary.
+    ///
+    /// # Errors
+    ///
+    /// `Unexpected` when this is not the call that is waited for.
+    pub(super) fn summary_events(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        id: ModelCallId,
+        events: Vec<ModelEvent>,
+    ) -> Result<(), InputError> {
+        let mut summarizing = self.summarizing(id)?;
+        summarizing.call.last_data = Some(now);
+        let shown = conversation.events.len();
+        let mut blocks = 0;
+        for event in events {
+            summarizing.call.answer.take(event, &mut blocks, &mut self.context(conversation, now));
+        }
+        // It is said to the model and not to the user.
+        conversation.events.truncate(shown);
+        self.phase = Phase::Summarizing(summarizing);
+        Ok(())
+    }
+
+    /// The summary is over.
+    ///
+    /// # Errors
+    ///
+    /// `Unexpected` when this is not the call that is waited for.
+    pub(super) fn summary_ended(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        id: ModelCallId,
+        outcome: Result<(), Error>,
+    ) -> Result<(), InputError> {
+        let mut summarizing = self.summarizing(id)?;
+        let usage = summarizing.call.answer.usage();
+        self.usage = self.usage.plus(usage);
+        self.step_usage = self.step_usage.plus(usage);
+        self.context(conversation, now).clear_timer(&Purpose::ModelSilence);
+        let is_whole = summarizing.call.answer.outcome(outcome).is_ok();
+        let Summarizing { call, start, end, next } = *summarizing;
+        let parts = call.answer.into_parts().into_iter().filter(|_| is_whole);
+        let text: String =
+            parts.filter_map(|part| if let Part::Text { text, .. } = part { Some(text) } else { None }).collect();
+        let text = Some(text).filter(|text| !text.trim().is_empty());
+        let tokens_before = conversation.sent_tokens();
+        if let Some((message, replaced)) = conversation.leave_out(start, end, text) {
+            let tokens_after = conversation.sent_tokens();
+            let end = EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after };
+            self.context(conversation, now).emit(end);
+        }
+        self.go_on(conversation, now, next);
+        Ok(())
+    }
+
+    /// The silence timer is due while a summary is waited for.
+    pub(super) fn summary_is_silent(&mut self, conversation: &mut Conversation, now: Millis) {
+        let Phase::Summarizing(summarizing) = &self.phase else { return };
+        let (id, last_data) = (summarizing.call.id, summarizing.call.last_data);
+        let idle_timeout = conversation.agent.policy.idle_timeout;
+        match last_data.map(|last_data| now.since(last_data)) {
+            Some(silence) if silence < idle_timeout => {
+                self.context(conversation, now).set_timer(Purpose::ModelSilence, idle_timeout - silence);
+            }
+            _ => {
+                self.context(conversation, now).perform(Effect::CancelModel { call: id });
+                let error = Error::new(ErrorKind::Timeout, "the model did not write the summary in time");
+                // The call was just looked at, so that its end is not unexpected.
+                let _ = self.summary_ended(conversation, now, id, Err(error));
+            }
+        }
+    }
+
+    /// Makes the attempt that waited for the compaction.
+    pub(super) fn go_on(&mut self, conversation: &mut Conversation, now: Millis, next: NextAttempt) {
+        let NextAttempt { number: attempt, error } = next;
+        if let Some(error) = error {
+            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error, model: None });
+        }
+        self.prepare_call(conversation, now, attempt);
+    }
+
+    fn summarizing(&mut self, id: ModelCallId) -> Result<Box<Summarizing>, InputError> {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Summarizing(summarizing) if summarizing.call.id == id => Ok(summarizing),
+            phase => {
+                self.phase = phase;
+                Err(InputError::Unexpected)
+            }
+        }
+    }
+}
+
+/// Room for some pages, and little against what is left out.
+const MAX_SUMMARY_TOKENS: u64 = 4_000;
