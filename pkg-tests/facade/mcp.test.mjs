@@ -1,7 +1,7 @@
 // MCP servers, on one that is a function of this test.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, mcp } from "crablet";
+import { Agent, mcp, subAgent, tool } from "crablet";
 import { scriptedModel } from "crablet/test";
 import { handshakeServer, serveAtPort } from "../lib/mcp-servers.mjs";
 import { collect, deferred } from "./support.mjs";
@@ -48,6 +48,38 @@ test("an agent has the tools of its servers, under names that tell them apart", 
   await agent.run("again").catch(() => {});
   assert.equal(methods.filter((method) => method === "initialize").length, 1, "the connection is kept");
   await agent.close();
+});
+
+test("tools of servers are found when they are needed, beside the agent's own", async () => {
+  const { server } = serverWith({ echo: ({ text: said }) => text(`Echo: ${said}`), other: () => text("no") });
+  const own = tool({ description: "repeats as an echo", input: { type: "object" }, execute: () => "own" });
+  const model = scriptedModel([
+    [{ type: "tool-call", toolName: "listTools", input: { query: "echo" } }],
+    [{ type: "tool-call", toolName: "first__echo", input: { text: "hi" } }],
+    ({ messages }) => messages.at(-1).content[0].content[0].text,
+  ]);
+  const agent = new Agent({ model, tools: { own }, mcpServers: { first: server }, discovery: true });
+  assert.equal((await agent.run("echo hi")).text, "Echo: hi");
+  const offered = model.requests.map(({ tools }) => tools.map(({ name }) => name).sort());
+  assert.deepEqual(offered.slice(0, 2), [["listTools"], ["first__echo", "listTools", "own"]]);
+  await agent.close();
+});
+
+test("a sub-agent has the tools of its own servers", async () => {
+  const { server } = serverWith({ echo: ({ text: said }) => text(`Echo: ${said}`) });
+  const inner = scriptedModel([
+    ({ tools }) => [{ type: "tool-call", toolName: tools[0].name, input: { text: "hi" } }],
+    ({ messages }) => messages.at(-1).content[0].content[0].text,
+  ]);
+  const helper = new Agent({ model: inner, mcpServers: { first: server } });
+  const outer = scriptedModel([
+    [{ type: "tool-call", toolName: "helper", input: { prompt: "echo hi" } }],
+    ({ messages }) => messages.at(-1).content[0].content[0].text,
+  ]);
+  const agent = new Agent({ model: outer, tools: { helper: subAgent({ description: "h", agent: helper }) } });
+  assert.equal((await agent.run("go")).text, "Echo: hi");
+  await agent.close();
+  await helper.close();
 });
 
 test("tools that a call adds are the agent's at its next step", async () => {

@@ -15,7 +15,7 @@ use super::{
     ApprovalRequest, Approver, BoxFuture, CancelToken, HookContext, Hooks, Host, Tool, ToolContext, model_call,
 };
 use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, InputHash, ModelCallId, ToolDefinition, ToolOutput};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::model::{Access, Answer, CallId, ModelRequest, Usage};
 
@@ -102,7 +102,13 @@ fn call_model<H: Host>(
     match &request.model.access {
         Access::Function(name) => {
             let model = parts.models.get(&**name).or(parts.any_model.as_ref()).cloned();
-            Box::pin(model_call::call_function(model, call, request, cancel, port))
+            let calling = model_call::call_function(model, call, request, cancel, port.clone());
+            Box::pin(async move {
+                if let Err(panic) = no_panic(calling).await {
+                    let error = Error::new(ErrorKind::Internal, format!("the model's function failed inside: {panic}"));
+                    port.finish(Input::ModelEnded { call, outcome: Err(error) });
+                }
+            })
         }
         Access::Http { .. } => Box::pin(model_call::call_http(host, parts, call, request, cancel, port)),
     }

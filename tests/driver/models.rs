@@ -145,3 +145,14 @@ fn data_that_waited_while_the_machine_slept_is_read_before_the_timeout_is_looked
     runner.agent_mut().policy.max_attempts = 1;
     assert_eq!(host.block_on(runner.run("greet")).unwrap().text, "Good morning");
 }
+
+#[test]
+fn a_model_function_that_panics_fails_the_run_and_nothing_else() {
+    let host = ScriptedHost::new();
+    let runner = runner(&host, &host.model());
+    let conversation = runner.conversation().unwrap();
+    let error = host.block_on(conversation.send("go").unwrap().answer()).unwrap_err();
+    assert_eq!(error.kind(), crablet::ErrorKind::Internal);
+    assert!(error.message().contains("does not have"), "{error}");
+    assert_eq!(conversation.history().len(), 1);
+}
