@@ -6,6 +6,16 @@ use serde_json::{Value, json};
 
 use super::{catalog, complete, handshake, pending, reply, request, said, server, stateless};
 
+fn capabilities() -> Value {
+    json!({
+        "tools": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "prompts": { "listChanged": true },
+        "completions": {},
+        "logging": {},
+    })
+}
+
 #[test]
 fn initialize() {
     let mut server = server();
@@ -17,13 +27,7 @@ fn initialize() {
             "id": 1,
             "result": {
                 "protocolVersion": "2025-11-25",
-                "capabilities": {
-                    "tools": { "listChanged": true },
-                    "resources": { "listChanged": true, "subscribe": true },
-                    "prompts": { "listChanged": true },
-                    "completions": {},
-                    "logging": {},
-                },
+                "capabilities": capabilities(),
                 "serverInfo": { "name": "test", "title": "Test", "version": "1.2.3" },
                 "instructions": "Be kind.",
             }
@@ -38,13 +42,7 @@ fn discover() {
         found["result"],
         json!({
             "supportedVersions": ["2026-07-28"],
-            "capabilities": {
-                "tools": { "listChanged": true },
-                "resources": { "listChanged": true, "subscribe": true },
-                "prompts": { "listChanged": true },
-                "completions": {},
-                "logging": {},
-            },
+            "capabilities": capabilities(),
             "instructions": "Be kind.",
             "_meta": {
                 "io.modelcontextprotocol/serverInfo": { "name": "test", "title": "Test", "version": "1.2.3" }

@@ -23,6 +23,7 @@ mod glob;
 mod memory_files;
 mod openapi;
 mod path;
+mod response;
 mod scratchpad;
 mod search;
 mod text;
@@ -40,6 +41,7 @@ pub use openapi::{
     ApiOperation, Authorization, Authorizer, OpenApiError, OpenApiOptions, OpenApiTools, open_api_tools,
 };
 pub use path::{InvalidPath, normal_path};
+pub(crate) use response::{add_chunk, response_output};
 pub use scratchpad::{Scratchpad, ScratchpadError};
 
 use super::{FunctionTool, IntoToolResult, MaybeSend, MaybeSync, Tool, ToolContext};

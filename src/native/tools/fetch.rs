@@ -12,7 +12,7 @@ use super::origins::Origins;
 use super::private_address::{PublicResolver, names_private};
 use crate::agent::{Approval, ToolDefinition, ToolOutput};
 use crate::error::{Error, ErrorKind};
-use crate::host::tools::BuiltInTool;
+use crate::host::tools::{BuiltInTool, add_chunk, response_output};
 use crate::host::{BoxFuture, Tool, ToolContext};
 use crate::json::RawJson;
 use crate::native::http::cause_of;
@@ -144,14 +144,13 @@ async fn fetch(client: Client, request: reqwest::Request, max_bytes: usize) -> R
     }
     let (mut body, mut is_cut) = (Vec::new(), false);
     while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
-        let taken = chunk.get(..max_bytes - body.len()).unwrap_or(&chunk);
-        body.extend_from_slice(taken);
-        if taken.len() < chunk.len() {
+        if !add_chunk(&mut body, &chunk, max_bytes) {
             is_cut = true;
             break;
         }
     }
-    Ok(output(&response, &body, is_cut))
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    Ok(response_output(response.status().as_u16(), content_type, &body, is_cut))
 }
 
 /// A redirect that was followed no further.
@@ -166,33 +165,6 @@ fn refused_redirect(response: &Response) -> Option<String> {
         ),
         None => format!("{from} redirects to something that is not an address"),
     })
-}
-
-fn output(response: &Response, body: &[u8], is_cut: bool) -> ToolOutput {
-    let status = response.status().as_u16();
-    let content_type =
-        response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let kind = if content_type.is_empty() { String::new() } else { format!(", {content_type}") };
-    let text = match body.len() {
-        0 => "[no body]".to_owned(),
-        size if body.iter().take(8_192).any(|byte| *byte == 0) => format!("[{size} bytes that are no text]"),
-        _ => String::from_utf8_lossy(whole_characters(body, is_cut)).into_owned(),
-    };
-    let cut = if is_cut { format!("\n[cut after {} bytes]", body.len()) } else { String::new() };
-    let details = json!({ "status": status, "contentType": content_type, "bytes": body.len(), "isCut": is_cut });
-    ToolOutput {
-        details: RawJson::from_value(&details).ok(),
-        is_error: status >= 400,
-        ..ToolOutput::text(format!("HTTP {status}{kind}\n\n{text}{cut}"))
-    }
-}
-
-/// Without a character that the limit cut in two.
-fn whole_characters(body: &[u8], is_cut: bool) -> &[u8] {
-    match std::str::from_utf8(body) {
-        Err(error) if is_cut && error.error_len().is_none() => body.get(..error.valid_up_to()).unwrap_or(body),
-        _ => body,
-    }
 }
 
 fn client(options: &FetchOptions, origins: &Origins) -> Result<Client, Error> {

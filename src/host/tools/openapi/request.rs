@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::operation::{OperationPlan, names_in};
 use super::parameter::{Parameter, Place};
 use super::server::Address;
 use super::{ApiOperation, Authorization, OpenApiOptions};
 use crate::agent::ToolOutput;
+use crate::host::tools::{add_chunk, response_output};
 use crate::host::{Body, BoxFuture, Host, Tool, ToolContext};
 use crate::json::RawJson;
 use crate::model::HttpRequest;
@@ -99,30 +100,12 @@ async fn send<H: Host>(
     }
     let (mut content, mut is_cut) = (Vec::new(), false);
     while let Some(chunk) = body.next().await.map_err(no_answer)? {
-        let taken = chunk.get(..max_bytes - content.len()).unwrap_or(&chunk);
-        content.extend_from_slice(taken);
-        if taken.len() < chunk.len() {
+        if !add_chunk(&mut content, &chunk, max_bytes) {
             is_cut = true;
             break;
         }
     }
-    Ok(output(head.status, header("content-type").unwrap_or_default(), &content, is_cut))
-}
-
-fn output(status: u16, content_type: String, body: &[u8], is_cut: bool) -> ToolOutput {
-    let kind = if content_type.is_empty() { String::new() } else { format!(", {content_type}") };
-    let text = match body.len() {
-        0 => "[no body]".to_owned(),
-        size if body.iter().take(8_192).any(|byte| *byte == 0) => format!("[{size} bytes that are no text]"),
-        _ => String::from_utf8_lossy(body).trim_end_matches('\u{fffd}').to_owned(),
-    };
-    let cut = if is_cut { format!("\n[cut after {} bytes]", body.len()) } else { String::new() };
-    let details = json!({ "status": status, "contentType": content_type, "bytes": body.len(), "isCut": is_cut });
-    ToolOutput {
-        details: RawJson::from_value(&details).ok(),
-        is_error: status >= 400,
-        ..ToolOutput::text(format!("HTTP {status}{kind}\n\n{text}{cut}"))
-    }
+    Ok(response_output(head.status, &header("content-type").unwrap_or_default(), &content, is_cut))
 }
 
 /// The address of a request; a message for the model when a value would change its path.
