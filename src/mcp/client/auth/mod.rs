@@ -75,6 +75,8 @@ pub struct Authorizer {
     /// Proofs that are being signed, and what they are for.
     proofs: OrderedMap<TaskId, (Ticket, String)>,
     next_task: u64,
+    /// Whether the server took any request so far.
+    was_taken: bool,
     /// What the MCP server wants repeated in proofs.
     resource_nonce: Option<String>,
     fruitless: u32,
@@ -146,6 +148,7 @@ impl Authorizer {
             has_looked: false,
             proofs: OrderedMap::new(),
             next_task: 0,
+            was_taken: false,
             resource_nonce: None,
             fruitless: 0,
             last_flow: Millis::default(),
@@ -234,6 +237,7 @@ impl Authorizer {
             self.resource_nonce = Some(nonce.to_owned());
         }
         let is_refusal = matches!(head.status, 401 | 403);
+        self.was_taken |= (200..300).contains(&head.status);
         if !is_refusal || !self.resolve(now, ticket, head) {
             let answered = self.requests.remove(&ticket);
             if is_refusal {
@@ -267,10 +271,10 @@ impl Authorizer {
             self.dispatch(now, ticket);
             return true;
         }
-        // Nobody waits for the answers of these.
-        if refused.request.method == "DELETE"
-            || (refused.request.method == "GET" && refused.request.header("last-event-id").is_none())
-        {
+        // Nobody waits for the answers of these, but for that of a GET which opens the connection (HTTP+SSE).
+        let request = &refused.request;
+        let is_listening = request.method == "GET" && request.header("last-event-id").is_none() && self.was_taken;
+        if is_listening || request.method == "DELETE" {
             return false;
         }
         let is_step_up = is_about_scope && self.tokens.is_some();

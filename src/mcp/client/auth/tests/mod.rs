@@ -230,12 +230,23 @@ fn a_registered_client_is_shown_to_its_own_server_only() {
 #[test]
 fn requests_that_nobody_waits_for_ask_nobody() {
     let mut world = world();
+    assert_eq!(world.post(), Ending::Accepted);
+    world.server.takes_nothing = true;
     for method in ["GET", "DELETE"] {
         let ticket = world.start(method);
         world.run();
         assert_eq!(world.endings[&ticket], Ending::Passed(401));
     }
-    assert_eq!(world.pages.len(), 0);
+    assert_eq!(world.pages.len(), 1);
+    assert_eq!(world.asked.iter().filter(|url| url.ends_with("/token")).count(), 1);
+}
+
+#[test]
+fn the_stream_that_opens_a_connection_asks() {
+    let mut world = world();
+    let ticket = world.start("GET");
+    world.run();
+    assert_eq!((&world.endings[&ticket], world.pages.len()), (&Ending::Accepted, 1));
 }
 
 #[test]
