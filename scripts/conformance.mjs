@@ -23,6 +23,9 @@ const LINES = {
   0.1: [["--suite", "all"]],
 };
 
+/** The longest a client may take, in milliseconds. The suite starts some forty at once, which a busy machine needs long for. */
+const CLIENT_LIMIT = 120_000;
+
 /** The builds, and how the suite starts the client of each. */
 const BUILDS = { package: preparePackage, native: prepareNative };
 
@@ -47,7 +50,8 @@ function runSuite(line, command, set) {
   const suite = join(folder, `node_modules/conformance-${line}/dist/index.js`);
   const baseline = join(folder, `expected-${line}.yml`);
   const expected = existsSync(baseline) && !set.includes("--scenario") ? ["--expected-failures", baseline] : [];
-  const { status } = spawnSync(suiteNode(), [suite, "client", "--command", command, ...set, ...expected], {
+  const limits = ["--timeout", String(CLIENT_LIMIT)];
+  const { status } = spawnSync(suiteNode(), [suite, "client", "--command", command, ...limits, ...set, ...expected], {
     cwd: join(root, "target"),
     stdio: ["ignore", "inherit", "inherit"],
   });
