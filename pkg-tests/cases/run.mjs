@@ -53,7 +53,7 @@ function fail(name, found) {
 
 function inWords(path) {
   count.inWords += 1;
-  console.log(`not data-driven ${path.split("/").at(-1)}`);
+  console.log(`not data-driven ${basename(path)}`);
   return IN_WORDS;
 }
 

@@ -4,6 +4,11 @@ import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 
+let release;
+const released = new Promise((resolve) => {
+  release = resolve;
+});
+
 const form = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
 
 function server() {
@@ -24,15 +29,19 @@ function server() {
     }
     return { content: [{ type: "text", text: `hello ${answer.content?.name}` }] };
   });
-  const amount = { inputSchema: z.object({ bytes: z.number(), ms: z.number() }) };
-  server.registerTool(
-    "produce",
-    { description: "Gives so many bytes after so long", ...amount },
-    async ({ bytes, ms }) => {
-      await new Promise((resolve) => setTimeout(resolve, ms));
-      return { content: [{ type: "text", text: "x".repeat(bytes) }] };
-    },
-  );
+  const amount = { inputSchema: z.object({ bytes: z.number() }) };
+  server.registerTool("produce", { description: "Gives so many bytes", ...amount }, ({ bytes }) => ({
+    content: [{ type: "text", text: "x".repeat(bytes) }],
+  }));
+  const nothing = z.object({});
+  server.registerTool("hold", { description: "Answers once release was called", inputSchema: nothing }, async () => {
+    await released;
+    return { content: [{ type: "text", text: "released" }] };
+  });
+  server.registerTool("release", { description: "Lets hold answer", inputSchema: nothing }, () => {
+    release();
+    return { content: [] };
+  });
   server.registerTool("change", { description: "Says that the tools changed", inputSchema: z.object({}) }, () => {
     setTimeout(() => handler.notify.toolsChanged(), 50);
     return { content: [] };
