@@ -79,6 +79,16 @@ test("of a long result the model reads beginning and end, and the whole can be h
   assert.equal(events.find(({ type }) => type === "tool-result").output, whole);
 });
 
+test("the model reads the rest of a long result where it may", async () => {
+  const whole = Array.from({ length: 100 }, (_, number) => `line ${number}`).join("\n");
+  const tools = { log: tool({ description: "l", input: anything, execute: () => whole }) };
+  const model = scriptedModel([[call("log", {}, "c1")], [call("readResult", { callId: "c1", offset: 200 })], "done"]);
+  await new Agent({ model, tools, maxResultCharacters: 300, resultReader: true }).run("go");
+  assert.ok(model.requests[0].tools.some(({ name }) => name === "readResult"));
+  const [read] = model.requests[2].messages.at(-1).content;
+  assert.ok(read.content[0].text.startsWith(whole.slice(200, 460)));
+});
+
 test("a tool that takes too long is stopped and its signal aborts", async () => {
   let signal;
   const execute = (_input, context) => {

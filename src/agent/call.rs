@@ -205,7 +205,10 @@ impl Call {
         context.clear_timer(&Purpose::Hook(self.call.call_id.clone()));
         context.clear_timer(&Purpose::Approval(self.call.call_id.clone()));
         let output = match context.conversation.agent.policy.max_result_characters {
-            Some(limit) => result_cap::capped(output, limit),
+            Some(limit) => {
+                let reads = context.conversation.tools.reads_results().is_some();
+                result_cap::capped(output, limit, reads.then_some(&self.call.call_id))
+            }
             None => output,
         };
         let terminate = output.terminate;

@@ -9,6 +9,7 @@ use super::effect::{Effect, HookId, HookQuestion};
 use super::event::EventKind;
 use super::input::{HookReply, InputError, ToolOutput};
 use super::prepare;
+use super::result_reader;
 use super::timers::Purpose;
 use crate::json::RawJson;
 
@@ -17,6 +18,15 @@ impl Call {
     pub(super) fn prepare(&mut self, context: &mut Context<'_>) {
         if let Some(listed) = context.conversation.tools.discover(&self.call) {
             match listed {
+                Ok(output) => self.finish(context, output, true),
+                Err(reason) => self.refuse(context, reason),
+            }
+            return;
+        }
+        if self.call.tool_name == result_reader::TOOL
+            && let Some(page) = context.conversation.tools.reads_results()
+        {
+            match result_reader::answer(&context.conversation.history, page, &self.call) {
                 Ok(output) => self.finish(context, output, true),
                 Err(reason) => self.refuse(context, reason),
             }

@@ -51,8 +51,13 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(agent: Arc<Agent>, seed: u64) -> Self {
+        let mut tools = ToolSet::new(agent.tools.clone(), agent.discovery.clone());
+        if let (true, Some(limit)) = (agent.policy.result_reader, agent.policy.max_result_characters) {
+            // What is read must not be too long itself, with what is said after it.
+            tools.let_results_be_read(limit.saturating_sub(40).max(limit / 2));
+        }
         Self {
-            tools: ToolSet::new(agent.tools.clone(), agent.discovery.clone()),
+            tools,
             has_store: agent.has_store,
             is_nested: false,
             allowance: Allowance::default(),

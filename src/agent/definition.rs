@@ -138,6 +138,9 @@ pub struct Policy {
     /// The most characters of a text in a tool's result that the model reads: of a longer one it reads the beginning and the
     /// end, and the whole stays in the result's `output`. Default 400 000, about 100 000 tokens; `None` for no limit.
     pub max_result_characters: Option<usize>,
+    /// Whether the model is told of a tool, `readResult`, with which it can read what was left out of such a result. Default
+    /// false.
+    pub result_reader: bool,
     /// The most milliseconds of one run; `None` for no limit, the default.
     pub timeout: Option<u64>,
     /// The most milliseconds a validator or hook may take; `None` for no limit, the default. One before a tool call that
@@ -166,6 +169,7 @@ impl Default for Policy {
             max_concurrent_tools: 8,
             terminate: Terminate::All,
             max_result_characters: Some(400_000),
+            result_reader: false,
             timeout: None,
             hook_timeout: None,
             approval_timeout: None,

@@ -137,6 +137,15 @@ impl ToolOutput {
         Self { content: vec![Content::Text(text.into())], ..Self::default() }
     }
 
+    /// The texts that the model reads, a line each.
+    pub(super) fn texts(&self) -> String {
+        let texts = self.content.iter().filter_map(|content| match content {
+            Content::Text(text) => Some(text.as_str()),
+            Content::File(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// A failure, told to the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }

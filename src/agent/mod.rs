@@ -27,6 +27,7 @@ mod queue;
 mod repetition;
 mod restore;
 mod result_cap;
+mod result_reader;
 mod retry;
 mod run;
 mod session;

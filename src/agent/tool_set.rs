@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::definition::ToolDefinition;
 use super::discovery::Discovery;
 use super::input::ToolOutput;
+use super::result_reader;
 use crate::json::Schema;
 use crate::model::{ToolCall, ToolSpec};
 use crate::ordered_map::OrderedMap;
@@ -22,6 +23,8 @@ pub(super) struct ToolSet {
     /// When it is there, the model is told of the tools only once they were found.
     discovery: Option<Discovery>,
     found: Vec<String>,
+    /// When it is there, the model may read results that were too long for it, so many characters at once.
+    reads_results: Option<usize>,
 }
 
 impl ToolSet {
@@ -34,9 +37,20 @@ impl ToolSet {
             unchecked: Vec::new(),
             discovery,
             found: Vec::new(),
+            reads_results: None,
         };
         set.replace(tools);
         set
+    }
+
+    /// Lets the model read results that were too long for it, so many characters at once.
+    pub(super) fn let_results_be_read(&mut self, page: usize) {
+        self.reads_results = Some(page);
+    }
+
+    /// How many characters of a result that was too long the model may read at once; `None` when it may not.
+    pub(super) fn reads_results(&self) -> Option<usize> {
+        self.reads_results
     }
 
     /// Takes other tools. What was found stays found.
@@ -107,6 +121,14 @@ impl ToolSet {
 
     /// What the model is told of the tools, or of the active ones where not all are.
     pub(super) fn specs(&self, active: Option<&[String]>) -> Arc<[ToolSpec]> {
+        let specs = self.specs_of_tools(active);
+        match self.reads_results.and_then(|_| result_reader::spec()) {
+            Some(reader) => specs.iter().cloned().chain([reader]).collect(),
+            None => specs,
+        }
+    }
+
+    fn specs_of_tools(&self, active: Option<&[String]>) -> Arc<[ToolSpec]> {
         if let Some(discovery) = &self.discovery {
             let found = self.found.iter().filter_map(|name| self.find_offered(name, active)).map(|tool| spec(tool));
             return discovery.spec().into_iter().chain(found).collect();

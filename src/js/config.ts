@@ -27,6 +27,7 @@ export function configOf(given: AgentOptions<ToolSet>, models: Models): Record<s
       maxConcurrentTools: options.maxConcurrentTools,
       maxIdenticalSteps: options.maxIdenticalSteps,
       maxResultCharacters: options.maxResultCharacters,
+      resultReader: options.resultReader,
       terminate: options.terminate,
       ...(retry === false
         ? { maxAttempts: 1 }

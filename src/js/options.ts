@@ -93,6 +93,8 @@ export interface Limits {
    * whole stays in the `output` of the result. Default 400 000; `false`: no limit.
    */
   readonly maxResultCharacters?: number | false;
+  /** Whether the model is told of a tool, `readResult`, with which it reads what was left out of such a result. Default: false. */
+  readonly resultReader?: boolean;
   /** Whether `terminate` ends the run when every call of a step asks for it (`all`, the default) or when one does (`any`). */
   readonly terminate?: "all" | "any";
 }

@@ -326,3 +326,36 @@ fn a_tool_has_no_more_calls_at_work_than_it_may_and_others_do_not_wait_for_it() 
     host.tool_ends("1", ToolOutput::text("ok"));
     assert_eq!(host.handed_out(), ["1", "2", "4", "3", "5"]);
 }
+
+#[test]
+fn the_model_may_read_what_was_left_out_of_a_result() {
+    let mut agent = agent(vec![tool("log")]);
+    agent.policy.max_result_characters = Some(300);
+    agent.policy.result_reader = true;
+    let whole: String = (0..200).map(|number| format!("{number};")).collect();
+    let mut host = Harness::prompted(agent.clone());
+    assert!(host.model_call().1.tools.iter().any(|tool| tool.name == "readResult"));
+    host.answer_calls(&[("1", "log", "{}")]);
+    host.tool_ends("1", ToolOutput::text(whole.clone()));
+    let told = content_in_short(&host.results()[0].content);
+    assert!(told.contains("readResult with callId 1 and offset 200"), "{told}");
+    let mut host = host.restored(agent);
+    let (mut read, mut offset) = (String::new(), 0);
+    for number in 0..9 {
+        let input = format!(r#"{{"callId":"1","offset":{offset}}}"#);
+        host.answer_calls(&[(&format!("r{number}"), "readResult", &input)]);
+        let page = content_in_short(&host.results().last().unwrap().content);
+        let Some((text, next)) = page.split_once("\n[more from offset ") else {
+            read.push_str(&page);
+            break;
+        };
+        read.push_str(text);
+        offset = next.trim_end_matches(']').parse().unwrap();
+    }
+    assert_eq!(read, whole);
+    host.answer_calls(&[
+        ("x", "readResult", r#"{"callId":"?"}"#),
+        ("y", "readResult", r#"{"callId":"1","offset":9999}"#),
+    ]);
+    assert!(host.results().iter().rev().take(2).all(|result| result.is_error));
+}

@@ -215,6 +215,7 @@ fn read_policy(object: &Object<'_>) -> Policy {
             Some(false) => None,
             _ => object.read("maxResultCharacters").or(default.max_result_characters),
         },
+        result_reader: object.boolean("resultReader").unwrap_or(default.result_reader),
         hook_timeout: object.integer("hookTimeoutMs"),
         first_byte_timeout: object.integer("firstByteTimeoutMs").unwrap_or(default.first_byte_timeout),
         idle_timeout: object.integer("idleTimeoutMs").unwrap_or(default.idle_timeout),
