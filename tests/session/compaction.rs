@@ -201,7 +201,7 @@ fn an_abort_stops_the_summary() {
 #[test]
 fn estimates_learn_from_the_provider_and_count_what_is_sent() {
     let described = |length: usize| {
-        let mut definition = agent(vec![ToolDefinition { description: "x".repeat(length).into(), ..tool("a") }]);
+        let mut definition = agent(vec![ToolDefinition { description: "x".repeat(length), ..tool("a") }]);
         definition.policy.compaction = Some(Compaction { threshold: Some(2_000), keep: 100, ..Compaction::default() });
         definition
     };
