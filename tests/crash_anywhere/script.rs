@@ -76,7 +76,7 @@ impl Script {
         ];
         let mut agent = Agent { hooks: self.hooks, has_store: true, ..agent(tools) };
         agent.policy.max_concurrent_tools = self.places;
-        if self.seed % 2 == 0 {
+        if self.seed.is_multiple_of(2) {
             agent.policy.compaction = Some(Compaction { summarizer: Summarizer::Model, ..Compaction::default() });
         }
         if self.wants_object {
