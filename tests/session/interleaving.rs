@@ -34,7 +34,7 @@ fn and_a_sub_agent() -> Vec<ToolDefinition> {
     tools
 }
 
-fn agents() -> impl Strategy<Value = Agent> {
+pub(crate) fn agents() -> impl Strategy<Value = Agent> {
     (any::<bool>(), any::<bool>(), any::<bool>(), 1..4u32).prop_map(|(before, after, has_store, max_steps)| {
         let hooks = Hooks {
             before_tool_call: before,
@@ -52,7 +52,7 @@ fn agents() -> impl Strategy<Value = Agent> {
 }
 
 /// Ids are small, so that most inputs meet something that is open and some meet nothing.
-fn inputs() -> impl Strategy<Value = Input> {
+pub(crate) fn inputs() -> impl Strategy<Value = Input> {
     let call = || (0..6u32).prop_map(|number| CallId::new(format!("c{number}")));
     let number = || 1..40u64;
     let model_call = move || number().prop_map(ModelCallId);
@@ -215,7 +215,7 @@ fn check_events(host: &Harness) -> Result<(), TestCaseError> {
 }
 
 /// Each answer with calls is followed by one result for each, in order, and no call id comes twice.
-fn check_history(host: &Harness) -> Result<(), TestCaseError> {
+pub(crate) fn check_history(host: &Harness) -> Result<(), TestCaseError> {
     let mut seen = std::collections::HashSet::new();
     let mut expected: Option<Vec<CallId>> = None;
     for message in host.session.history() {

@@ -5,6 +5,7 @@ mod approvals;
 mod cases;
 mod compaction;
 mod cost;
+mod crashes;
 mod discovery;
 mod ending;
 mod events;
