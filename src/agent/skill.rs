@@ -1,10 +1,14 @@
 //! Skills: texts that say how something is done, which the model reads when it needs them.
 
+#[cfg(feature = "host")]
 use std::sync::Arc;
 
+#[cfg(feature = "host")]
 use super::definition::{Agent, ToolDefinition};
+#[cfg(feature = "host")]
 use super::input::ToolOutput;
 use crate::error::{Error, ErrorKind};
+#[cfg(feature = "host")]
 use crate::json::{Object, RawJson};
 
 /// A text that says how something is done. The model is told its name and description, and reads the text with a tool.
@@ -40,7 +44,11 @@ impl Skill {
         let (name, description) = (field("name")?, field("description")?);
         Ok(Self { name, description, content: content.trim().to_owned(), files: Vec::new() })
     }
+}
 
+/// What the hosts make of skills.
+#[cfg(feature = "host")]
+impl Skill {
     /// The definition of the tool that reads skills.
     pub(crate) fn tool() -> ToolDefinition {
         let schema = RawJson::parse(INPUT_SCHEMA).unwrap_or_else(|_| serde_json::value::RawValue::TRUE.into());
@@ -94,8 +102,10 @@ fn field(front: &str, name: &str) -> Option<String> {
     Some(block.join(" "))
 }
 
+#[cfg(feature = "host")]
 const TOOL: &str = "readSkill";
 
+#[cfg(feature = "host")]
 const INPUT_SCHEMA: &str =
     r#"{"type":"object","properties":{"name":{"type":"string"},"file":{"type":"string"}},"required":["name"]}"#;
 
@@ -115,6 +125,7 @@ mod tests {
         assert!(Skill::parse("---\nname: x\ndescription: y\n---").is_ok());
     }
 
+    #[cfg(feature = "host")]
     #[test]
     fn what_is_not_there_is_said_with_what_is() {
         let skill = Skill {
