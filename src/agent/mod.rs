@@ -42,6 +42,7 @@ mod tokens;
 mod tool_set;
 mod tools;
 mod trace;
+mod trace_conventions;
 mod tree;
 
 pub use approval::InputHash;
