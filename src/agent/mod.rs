@@ -26,6 +26,7 @@ mod prepare;
 mod queue;
 mod repetition;
 mod restore;
+mod restore_run;
 mod result_cap;
 mod result_reader;
 mod retry;
