@@ -72,6 +72,16 @@ async fn conversations_in_files() {
     keeps_the_contract(&FileStore::new(&folder.0)).await;
 }
 
+/// As the file store of the npm package names them, so that each reads what the other wrote.
+#[tokio::test]
+async fn files_have_the_names_that_the_npm_package_gives_them() {
+    let folder = Folder::new("names");
+    let store = FileStore::new(&folder.0);
+    store.replace("user:7/чат.1", 0, "{\"format\":1}\n".into()).await.unwrap();
+    store.append("user:7/чат.1", 1, "two\n".into()).await.unwrap();
+    assert_eq!(folder.names("user%3A7%2F%D1%87%D0%B0%D1%82%2E1"), ["0000000001.jsonl", "0000000002.jsonl"]);
+}
+
 #[tokio::test]
 async fn of_many_writers_at_once_one_wins_each_version() {
     let folder = Folder::new("race");

@@ -20,6 +20,15 @@ test("memory keeps the contract", () => keepsTheContract(memoryStore()));
 
 test("files keep the contract", () => keepsTheContract(fileStore(join(folder, "contract"))));
 
+// As the file store of the Rust crate names them, so that each reads what the other wrote.
+test("files have the names that the crate gives them", async () => {
+  const store = fileStore(join(folder, "names"));
+  await store.replace("user:7/чат.1", 0, ['{"format":1}']);
+  await store.append("user:7/чат.1", 1, ["two"]);
+  const names = await readdir(join(folder, "names", "user%3A7%2F%D1%87%D0%B0%D1%82%2E1"));
+  assert.deepEqual(names.sort(), ["0000000001.jsonl", "0000000002.jsonl"]);
+});
+
 test("of many writers of a file store at once one wins each version", async () => {
   const store = fileStore(join(folder, "race"));
   for (let version = 0; version < 20; version += 1) {
