@@ -17,6 +17,8 @@ struct World {
     stored: Option<Save>,
     /// Asked for and not saved yet.
     waiting: Vec<(u64, Save)>,
+    /// What was asked for up to this number and never will be saved.
+    lost: u64,
     handed_out: HashMap<String, u32>,
     /// The latest model call.
     call: Option<ModelCallId>,
@@ -48,6 +50,11 @@ impl World {
         }
     }
 
+    /// A save failed, so that nothing that was added after it can be saved either.
+    fn lose(&mut self) {
+        self.lost = self.waiting.drain(..).map(|(seq, _)| seq).fold(self.lost, u64::max);
+    }
+
     /// Saves all that was asked for, and says so.
     fn save(&mut self, host: &mut Harness) {
         while let Some(seq) = self.waiting.last().map(|(seq, _)| *seq) {
@@ -69,6 +76,7 @@ impl World {
     /// What another process makes of what was saved.
     fn restart(&mut self, agent: Agent, host: &Harness) -> Harness {
         self.waiting.clear();
+        self.lost = 0;
         let session = match &self.stored {
             Some(stored) => Session::restore_stored(stored.text(), Arc::new(agent), host.now).unwrap(),
             None => Session::new(Arc::new(agent), 42),
@@ -91,12 +99,16 @@ proptest! {
         for (input, wait, fate) in inputs {
             host.now = host.now.after(wait);
             if let Input::CheckpointSaved { seq } = &input {
+                // No host says that it saved what it lost.
+                if *seq <= world.lost {
+                    continue;
+                }
                 world.save_up_to(*seq);
             }
             let failed = matches!(input, Input::CheckpointFailed { .. });
             let accepted = host.try_give(input).is_ok();
             if failed && accepted {
-                world.waiting.clear();
+                world.lose();
             }
             world.observe(&mut host);
             match fate {
