@@ -9,6 +9,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const folder = join(root, "pkg-tests/conformance");
@@ -25,6 +26,9 @@ const LINES = {
 
 /** The longest a client may take, in milliseconds. The suite starts some forty at once, which a busy machine needs long for. */
 const CLIENT_LIMIT = 120_000;
+
+/** Scenarios that hold a client to a time in milliseconds. */
+const MEASURED = ["sse-retry"];
 
 /** The builds, and how the suite starts the client of each. */
 const BUILDS = { package: preparePackage, native: prepareNative };
@@ -47,15 +51,30 @@ console.log(`\n${ran - failed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
 
 function runSuite(line, command, set) {
+  const { status, output } = startSuite(line, command, set);
+  if (status === 0) return true;
+  const unexpected = /Unexpected failures[^\n]*\n((?: *✗ [^\n]*\n)+)/.exec(output)?.[1].match(/(?<=✗ )\S+/g) ?? [];
+  // On a machine that starts forty clients at once, the suite measures the machine.
+  if (unexpected.length === 0 || !unexpected.every((scenario) => MEASURED.includes(scenario))) return false;
+  return unexpected.every((scenario) => {
+    console.log(`\n== again without the others, since it measures time: ${scenario} ==`);
+    return startSuite(line, command, ["--scenario", scenario]).status === 0;
+  });
+}
+
+/** Prints what the suite prints, and gives it too. */
+function startSuite(line, command, set) {
   const suite = join(folder, `node_modules/conformance-${line}/dist/index.js`);
   const baseline = join(folder, `expected-${line}.yml`);
   const expected = existsSync(baseline) && !set.includes("--scenario") ? ["--expected-failures", baseline] : [];
   const limits = ["--timeout", String(CLIENT_LIMIT)];
-  const { status } = spawnSync(suiteNode(), [suite, "client", "--command", command, ...limits, ...set, ...expected], {
-    cwd: join(root, "target"),
-    stdio: ["ignore", "inherit", "inherit"],
-  });
-  return status === 0;
+  const { status, stdout } = spawnSync(
+    suiteNode(),
+    [suite, "client", "--command", command, ...limits, ...set, ...expected],
+    { cwd: join(root, "target"), stdio: ["ignore", "pipe", "inherit"], maxBuffer: 64 * 1024 * 1024 },
+  );
+  process.stdout.write(stdout);
+  return { status, output: stripVTControlCharacters(String(stdout)) };
 }
 
 /** The suite needs Node 22; the clients run on the Node that runs this. */
