@@ -44,9 +44,9 @@ fn until_reset(value: &str, now: Option<u64>) -> Option<u64> {
     const LEAST_UNIX_SECONDS: f64 = 1e9;
     const LEAST_UNIX_MILLISECONDS: f64 = 1e12;
     let wait = |until: f64| Some((until - now? as f64 * 1000.0).max(0.0) as u64);
-    match value.trim().parse::<f64>() {
-        Ok(moment) if moment >= LEAST_UNIX_MILLISECONDS => wait(moment),
-        Ok(moment) if moment >= LEAST_UNIX_SECONDS => wait(moment * 1000.0),
+    match decimal(value.trim()) {
+        Some(moment) if moment >= LEAST_UNIX_MILLISECONDS => wait(moment),
+        Some(moment) if moment >= LEAST_UNIX_SECONDS => wait(moment * 1000.0),
         _ => duration(value).or_else(|| wait(unix_seconds(value)? as f64 * 1000.0)),
     }
 }
