@@ -25,6 +25,8 @@ pub(super) struct Call {
     pub(super) session: Option<Box<Session>>,
     /// Tokens that such a session took.
     pub(super) spent: Usage,
+    /// Whether the result of an earlier host's call is asked for. Not saved: each restore asks again.
+    pub(super) is_claimed: bool,
     pub(super) stage: Stage,
 }
 
@@ -66,7 +68,15 @@ pub(super) enum AfterValidation {
 
 impl Call {
     pub(super) fn new(call: ToolCall) -> Self {
-        Self { call, tool: None, validated: None, session: None, spent: Usage::default(), stage: Stage::Waiting }
+        Self {
+            call,
+            tool: None,
+            validated: None,
+            session: None,
+            spent: Usage::default(),
+            is_claimed: false,
+            stage: Stage::Waiting,
+        }
     }
 
     /// Shows the call as complete.
@@ -126,18 +136,11 @@ impl Call {
             Stage::AskingAfter { output, .. } if !hooks.after_tool_call => self.finish(context, output, true),
             Stage::AskingBefore { .. } | Stage::AskingAfter { .. } => self.ask_hook(context, &tool),
             Stage::AwaitingApproval { input } => self.ask_approval(context, &tool, input),
-            Stage::Recording { input, .. } | Stage::Running { input } if tool.repeatable || tool.client_side => {
-                self.stage = Stage::Ready { input };
-                self.start(context);
+            Stage::Recording { input, .. } | Stage::Running { input } if tool.claimable => {
+                self.claim(context, tool, input);
             }
             Stage::Delegated { .. } => self.reopen_within(context),
-            Stage::Recording { .. } | Stage::Running { .. } => {
-                let text = format!(
-                    "{} was interrupted: the process stopped while it ran, and whether it took effect is not known.",
-                    tool.name
-                );
-                self.finish(context, ToolOutput::error(text), true);
-            }
+            Stage::Recording { input, .. } | Stage::Running { input } => self.was_interrupted(context, &tool, input),
             Stage::Waiting | Stage::Ready { .. } | Stage::Done { .. } => {}
         }
     }

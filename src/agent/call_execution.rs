@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::approval::InputHash;
 use super::call::{AfterValidation, Call, Stage};
 use super::context::Context;
 use super::definition::ToolDefinition;
@@ -54,6 +55,59 @@ impl Call {
         Ok(())
     }
 
+    /// Nobody has the result of the call: it is over, or run again.
+    pub(super) fn not_claimed(&mut self, context: &mut Context<'_>) -> Result<(), InputError> {
+        match (&self.stage, &self.tool) {
+            (Stage::Running { input }, Some(tool)) if self.is_claimed => {
+                let (input, tool) = (input.clone(), tool.clone());
+                self.is_claimed = false;
+                self.was_interrupted(context, &tool, input);
+                Ok(())
+            }
+            _ => Err(InputError::Unexpected),
+        }
+    }
+
+    /// An earlier host started the call, and its result is lost.
+    pub(super) fn was_interrupted(&mut self, context: &mut Context<'_>, tool: &ToolDefinition, input: RawJson) {
+        if tool.repeatable || tool.client_side {
+            self.stage = Stage::Ready { input };
+            self.start(context);
+        } else {
+            let text = format!(
+                "{} was interrupted: the process stopped while it ran, and whether it took effect is not known.",
+                tool.name
+            );
+            self.finish(context, ToolOutput::error(text), true);
+        }
+    }
+
+    /// Asks for the result of a call that an earlier host started.
+    pub(super) fn claim(&mut self, context: &mut Context<'_>, tool: Arc<ToolDefinition>, input: RawJson) {
+        let call_id = self.call.call_id.clone();
+        self.limit_time(context, &tool);
+        let claim_key = self.claim_key(context, &input);
+        context.perform(Effect::ClaimTool { call_id, tool, input: input.clone(), claim_key });
+        self.is_claimed = true;
+        self.stage = Stage::Running { input };
+    }
+
+    /// Tells this call from every other, and from one that another answer of the model made in its place.
+    fn claim_key(&self, context: &Context<'_>, input: &RawJson) -> Arc<str> {
+        let message = context.conversation.history.last().map_or("", |message| message.id.as_str());
+        format!("{message}/{}/{}", self.call.call_id, InputHash::of(input)).into()
+    }
+
+    /// Sets the limit of the tool's time. After a restore it is set already.
+    fn limit_time(&self, context: &mut Context<'_>, tool: &ToolDefinition) {
+        let purpose = Purpose::Tool(self.call.call_id.clone());
+        if let Some(limit) = tool.timeout
+            && context.timers.deadline(&purpose).is_none()
+        {
+            context.set_timer(purpose, limit);
+        }
+    }
+
     /// The work on the call is over, a tool's or a sub-agent's: goes on with its output.
     pub(super) fn conclude(&mut self, context: &mut Context<'_>, output: ToolOutput) {
         let (Stage::Running { input } | Stage::Delegated { input }, Some(tool)) = (&self.stage, &self.tool) else {
@@ -88,19 +142,15 @@ impl Call {
             input: input.clone(),
             client_side: tool.client_side,
         });
-        let purpose = Purpose::Tool(call_id.clone());
-        if let Some(limit) = tool.timeout
-            && context.timers.deadline(&purpose).is_none()
-        {
-            context.set_timer(purpose, limit);
-        }
+        self.limit_time(context, &tool);
         if let Some(SubAgent(agent)) = &tool.agent {
             let agent = agent.clone();
             self.delegate(context, agent, input);
             return;
         }
         let given = self.validated.clone().unwrap_or_else(|| input.clone());
-        context.perform(Effect::CallTool { call_id, tool, input: given });
+        let claim_key = tool.claimable.then(|| self.claim_key(context, &input));
+        context.perform(Effect::CallTool { call_id, tool, input: given, claim_key });
         self.stage = Stage::Running { input };
     }
 }

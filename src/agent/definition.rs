@@ -76,6 +76,9 @@ pub struct ToolDefinition {
     pub needs_approval: bool,
     /// Whether it may run more than once for one call: after a crash it is run again instead of reported as interrupted.
     pub repeatable: bool,
+    /// Whether what runs it may outlive the host, as a process behind crablet-shim does: after a crash the result is asked
+    /// for with [`Effect::ClaimTool`](super::Effect::ClaimTool) before it counts as interrupted or is run again.
+    pub claimable: bool,
     /// Whether it runs alone, in call order, and never beside another call.
     pub sequential: bool,
     /// Whether the caller's own client performs it: the run is suspended until the result is given.
@@ -100,6 +103,7 @@ impl ToolDefinition {
             has_validator: false,
             needs_approval: false,
             repeatable: false,
+            claimable: false,
             sequential: false,
             client_side: false,
             max_concurrent: None,

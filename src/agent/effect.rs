@@ -43,6 +43,21 @@ pub enum Effect {
         tool: Arc<ToolDefinition>,
         /// The validated input.
         input: RawJson,
+        /// By what a later host may claim the result, where the tool is `claimable`: the same text after a restore, and
+        /// another one for any other call.
+        claim_key: Option<Arc<str>>,
+    },
+    /// Claim the result of a `claimable` tool that an earlier host started; the tool is not run. Answered by any number of
+    /// `ToolProgress` and one `ToolEnded` or `ToolNotClaimed`. Only asked for after a restore.
+    ClaimTool {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: Arc<ToolDefinition>,
+        /// The input that it was started with.
+        input: RawJson,
+        /// The key that its `CallTool` had.
+        claim_key: Arc<str>,
     },
     /// Tell a running tool to stop. Not answered; what it still reports is ignored.
     CancelTool {
@@ -114,6 +129,7 @@ impl Effect {
             Self::CallModel { .. }
             | Self::ValidateInput { .. }
             | Self::CallTool { .. }
+            | Self::ClaimTool { .. }
             | Self::AskHook { .. }
             | Self::AskApproval { .. }
             | Self::OfSubAgent { .. } => true,

@@ -72,6 +72,11 @@ pub enum Input {
         /// What it gave.
         output: ToolOutput,
     },
+    /// The result of a tool cannot be claimed: nobody knows of the call any more, or it gave none.
+    ToolNotClaimed {
+        /// The call.
+        call_id: CallId,
+    },
     /// A hook answered, or failed.
     HookReplied {
         /// The question.

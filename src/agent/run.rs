@@ -179,6 +179,10 @@ impl Run {
                 let (batch, mut context) = self.tools(conversation, now)?;
                 batch.call(&call_id)?.ended(&mut context, output)
             }
+            Input::ToolNotClaimed { call_id } => {
+                let (batch, mut context) = self.tools(conversation, now)?;
+                batch.call(&call_id)?.not_claimed(&mut context)
+            }
             Input::HookReplied { hook, reply } => self.hook_replied(conversation, now, hook, reply),
             Input::HookSpent { hook, usage } => {
                 if !matches!(&self.phase, Phase::Preparing { hook: asked, .. } if *asked == hook) {
@@ -243,6 +247,7 @@ impl Run {
             Input::InputValidated { call_id, .. }
             | Input::ToolProgress { call_id, .. }
             | Input::ToolEnded { call_id, .. }
+            | Input::ToolNotClaimed { call_id }
             | Input::Approval { call_id, .. } => has_call(call_id),
             Input::HookReplied { hook: id, .. } | Input::HookSpent { hook: id, .. } => match &self.phase {
                 Phase::Preparing { hook, .. } | Phase::ValidatingOutput { hook, .. } => hook == id,

@@ -455,7 +455,7 @@ impl State {
     /// A tool keeps running after its token fired, since what it does to stop in good order is its own business.
     fn cancel_tool(&mut self, call_id: &CallId, aftermath: &mut Aftermath) {
         self.effects.retain(
-            |effect| !matches!(effect.innermost(), Effect::CallTool { call_id: waiting, .. } if waiting == call_id),
+            |effect| !matches!(effect.innermost(), Effect::CallTool { call_id: waiting, .. } | Effect::ClaimTool { call_id: waiting, .. } if waiting == call_id),
         );
         let key = TaskKey::Tool(call_id.clone());
         let running = self.tasks.values().filter(|entry| entry.key == key);

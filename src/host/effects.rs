@@ -32,13 +32,19 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
             let task = validate(parts.tool(&tool.name), call_id.clone(), input, port);
             driver.start(TaskKey::Validation(call_id), cancel, Box::pin(task));
         }
-        Effect::CallTool { call_id, tool, input } => {
+        Effect::CallTool { call_id, tool, input, claim_key } => {
             // The caller's own client performs it and answers through the run's controls.
             if !tool.client_side {
                 let function = parts.tool(&tool.name);
-                let task = call_tool(function, tool, call_id.clone(), input, cancel.clone(), port);
+                let context = ToolContext::new(call_id.clone(), cancel.clone(), port.driver()).claimed_by(claim_key);
+                let task = call_tool(function, tool, input, context, port);
                 driver.start(TaskKey::Tool(call_id), cancel, Box::pin(task));
             }
+        }
+        Effect::ClaimTool { call_id, tool, input, claim_key } => {
+            let context = ToolContext::new(call_id.clone(), cancel.clone(), port.driver()).claimed_by(Some(claim_key));
+            let task = claim_tool(parts.tool(&tool.name), input, context, port);
+            driver.start(TaskKey::Tool(call_id), cancel, Box::pin(task));
         }
         Effect::AskHook { hook, run_id, question } => {
             let caller = HookCaller { host: host.clone(), parts: parts.clone(), hook, port: port.clone() };
@@ -150,12 +156,11 @@ fn decision_of_tool<H>(parts: &Parts<H>, tool: &ToolDefinition, input: &RawJson)
 async fn call_tool(
     function: Option<Arc<dyn Tool>>,
     tool: Arc<ToolDefinition>,
-    call_id: CallId,
     input: RawJson,
-    cancel: CancelToken,
+    context: ToolContext,
     port: Port,
 ) {
-    let context = ToolContext::new(call_id.clone(), cancel, port.driver());
+    let call_id = context.call_id.clone();
     let output = match function {
         Some(function) => match no_panic(async move { function.execute(input, context).await }).await {
             Ok(Ok(output)) => output,
@@ -165,6 +170,18 @@ async fn call_tool(
         None => ToolOutput::error(format!("the tool \"{}\" has no function here, so it cannot run", tool.name)),
     };
     port.finish(Input::ToolEnded { call_id, output });
+}
+
+async fn claim_tool(function: Option<Arc<dyn Tool>>, input: RawJson, context: ToolContext, port: Port) {
+    let call_id = context.call_id.clone();
+    let claimed = match function {
+        Some(function) => no_panic(async move { function.claim(input, context).await }).await.ok().flatten(),
+        None => None,
+    };
+    port.finish(match claimed {
+        Some(output) => Input::ToolEnded { call_id, output },
+        None => Input::ToolNotClaimed { call_id },
+    });
 }
 
 async fn validate(function: Option<Arc<dyn Tool>>, call_id: CallId, input: RawJson, port: Port) {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use serde::de::DeserializeOwned;
 
@@ -23,6 +23,13 @@ pub trait Tool: MaybeSend + MaybeSync + 'static {
     /// An `Err` is told to the model as a failed result, like an output with `is_error`. When the call is cancelled the
     /// token of the context fires; the future is dropped when the run ends, whether or not it obeyed.
     fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>>;
+
+    /// Gives the result of a call that an earlier host started, without running anything; `None`, the default, when it cannot
+    /// be had. Asked only for tools whose definition says `claimable`, after a restore; the context has the call's
+    /// [`claim_key`](ToolContext::claim_key).
+    fn claim(&self, _input: RawJson, _context: ToolContext) -> BoxFuture<'static, Option<ToolOutput>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// Checks an input that is valid against the JSON Schema: `Ok(None)` takes it as it is, `Ok(Some(..))` runs the tool
     /// with another one, `Err` is told to the model. Asked only for tools whose definition says `has_validator`.
@@ -44,17 +51,24 @@ pub struct ToolContext {
     pub call_id: CallId,
     /// Fires when the run is aborted or the tool's time is up.
     pub cancel: CancelToken,
+    /// By what a later host may claim the result, where the tool's definition says `claimable`. The same text after a
+    /// restore, and another one for any other call.
+    pub claim_key: Option<Arc<str>>,
     driver: Weak<Driver>,
 }
 
 impl ToolContext {
     pub(super) fn new(call_id: CallId, cancel: CancelToken, driver: Weak<Driver>) -> Self {
-        Self { call_id, cancel, driver }
+        Self { call_id, cancel, claim_key: None, driver }
     }
 
     /// A context outside any run, for calling a tool by hand. What it reports goes nowhere.
     pub fn detached(call_id: CallId, cancel: CancelToken) -> Self {
-        Self { call_id, cancel, driver: Weak::new() }
+        Self::new(call_id, cancel, Weak::new())
+    }
+
+    pub(super) fn claimed_by(self, claim_key: Option<Arc<str>>) -> Self {
+        Self { claim_key, ..self }
     }
 
     /// Reports progress: becomes a `tool-progress` event. Ignored after the end of the call.

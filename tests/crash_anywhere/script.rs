@@ -67,7 +67,7 @@ impl Script {
         let tools = vec![
             tool("plain"),
             ToolDefinition { repeatable: true, ..tool("often") },
-            ToolDefinition { sequential: true, ..tool("alone") },
+            ToolDefinition { sequential: true, claimable: true, ..tool("alone") },
             ToolDefinition { needs_approval: true, ..tool("guarded") },
             ToolDefinition { client_side: true, ..tool("client") },
             ToolDefinition { has_validator: true, repeatable: true, ..tool("checked") },

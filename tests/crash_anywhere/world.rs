@@ -241,7 +241,7 @@ impl<'script> World<'script> {
                 };
                 self.give(process, Input::ModelEnded { call, outcome });
             }
-            Effect::CallTool { call_id, tool, input } => {
+            Effect::CallTool { call_id, tool, input, .. } => {
                 let name = Object::parse(input.as_str()).unwrap().string("call");
                 *self.performed.entry(name.unwrap_or_else(|| call_id.to_string())).or_default() += 1;
                 self.pass(KillPoint::PerformedNotReported)?;
@@ -285,6 +285,7 @@ impl<'script> World<'script> {
                 }
                 self.give(process, Input::CheckpointSaved { seq });
             }
+            Effect::ClaimTool { call_id, .. } => self.give(process, Input::ToolNotClaimed { call_id }),
             Effect::SetTimer { .. }
             | Effect::ClearTimer { .. }
             | Effect::CancelModel { .. }

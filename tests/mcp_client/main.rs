@@ -6,6 +6,7 @@ mod mcp_support;
 
 mod any_answer;
 mod calls;
+mod claims;
 mod era;
 mod legacy;
 mod pages;

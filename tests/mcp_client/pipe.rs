@@ -11,29 +11,29 @@ use serde_json::{Value, json};
 
 use crate::server::call;
 
-struct Pipe {
+pub(crate) struct Pipe {
     client: Client,
     now: Millis,
 }
 
 impl Pipe {
-    fn new(opening: Opening) -> Self {
+    pub(crate) fn new(opening: Opening) -> Self {
         let mut pipe = Self { client: Client::new(ClientOptions::new(TransportKind::Pipe)), now: Millis(0) };
         pipe.input(Input::Connect(opening));
         pipe
     }
 
-    fn input(&mut self, input: Input) {
+    pub(crate) fn input(&mut self, input: Input) {
         self.client.handle(self.now, input).unwrap();
     }
 
-    fn receive(&mut self, message: Value) {
+    pub(crate) fn receive(&mut self, message: Value) {
         let message = RawJson::parse(message.to_string()).unwrap();
         self.input(Input::Inbound(Inbound::Message { request_id: None, status: None, message }));
     }
 
     /// The messages that the client sent.
-    fn sent(&mut self) -> Vec<Value> {
+    pub(crate) fn sent(&mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.client.poll_effect())
             .filter_map(|effect| match effect {
                 Effect::Send(Outbound::Request { message, .. } | Outbound::Notify { message, .. }) => {
@@ -44,7 +44,7 @@ impl Pipe {
             .collect()
     }
 
-    fn events(&mut self) -> Vec<Event> {
+    pub(crate) fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }
 
@@ -56,7 +56,7 @@ impl Pipe {
     }
 }
 
-fn answer(request: &Value, result: Value) -> Value {
+pub(crate) fn answer(request: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
 }
 
@@ -64,7 +64,7 @@ fn refusal(request: &Value, code: i64) -> Value {
     json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": "no" } })
 }
 
-const HANDSHAKE: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
+pub(crate) const HANDSHAKE: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
 
 fn handshake() -> Value {
     serde_json::from_str(HANDSHAKE).unwrap()

@@ -152,6 +152,51 @@ fn a_call_whose_tool_is_gone_gets_an_error() {
     assert_eq!(restored.transcript()[2], "tool(1 error; 2 ok)");
 }
 
+/// The key of each claim.
+fn claimed(host: &Harness) -> Vec<(&str, &str)> {
+    let claims = host.effects.iter().filter_map(|effect| match effect {
+        Effect::ClaimTool { call_id, claim_key, .. } => Some((call_id.as_str(), &**claim_key)),
+        _ => None,
+    });
+    claims.collect()
+}
+
+#[test]
+fn the_result_of_a_started_tool_is_claimed_where_it_can_be() {
+    let claimable = |tool| ToolDefinition { claimable: true, timeout: Some(1_000), ..tool };
+    let tools = || agent(vec![claimable(tool("once")), claimable(repeatable("often"))]);
+    let mut host = Harness::prompted(tools());
+    host.answer_calls(&[("1", "once", "{}"), ("2", "often", "{}"), ("3", "once", "{}")]);
+    let offered = host.effects.iter().filter_map(|effect| match effect {
+        Effect::CallTool { claim_key, .. } => claim_key.as_deref(),
+        _ => None,
+    });
+    let offered: Vec<_> = offered.collect();
+    assert!(claimed(&host).is_empty(), "nothing is claimed without a restore");
+
+    // Each restore asks again, for the same.
+    let mut restored = host.restored(tools()).restored(tools());
+    let claims = claimed(&restored);
+    assert_eq!(claims.iter().map(|(call, _)| *call).collect::<Vec<_>>(), ["1", "2", "3"]);
+    assert_eq!(claims.iter().map(|(_, key)| *key).collect::<Vec<_>>(), offered);
+    assert!(restored.handed_out().is_empty());
+
+    let not_claimed = |call_id: &str| Input::ToolNotClaimed { call_id: crablet::model::CallId::new(call_id) };
+    restored.tool_ends("1", ToolOutput::text("claimed"));
+    restored.give(not_claimed("2"));
+    assert_eq!(restored.handed_out(), ["2"], "it is repeatable");
+    assert!(restored.try_give(not_claimed("2")).is_err(), "now it runs");
+    restored.tool_ends("2", ToolOutput::text("again"));
+    restored.give(not_claimed("3"));
+    assert_eq!(restored.transcript()[2], "tool(1 ok; 2 ok; 3 error)");
+
+    // The limit of the tool's time goes on.
+    let mut late = host.restored(tools());
+    late.pass(1_000);
+    assert_eq!(late.cancelled(), ["1", "2", "3"]);
+    assert_eq!(late.transcript()[2], "tool(1 error; 2 error; 3 error)");
+}
+
 #[test]
 fn what_the_validator_made_is_not_saved_and_is_asked_for_again() {
     let checked = || agent(vec![ToolDefinition { has_validator: true, repeatable: true, ..tool("a") }]);

@@ -9,6 +9,7 @@
 )]
 
 mod agent;
+mod claim;
 mod configuration;
 mod filesystem;
 mod handshake;

@@ -344,6 +344,7 @@ fn read_request(text: &str) -> Result<(Request, CallOptions), Error> {
         idle_timeout: object.integer("idleTimeoutMs").unwrap_or(defaults.idle_timeout),
         maximum: object.integer("timeoutMs"),
         refresh: object.boolean("refresh").unwrap_or_default(),
+        ..defaults
     };
     let method = object.string("method").unwrap_or_default();
     let params = object.object("params").unwrap_or_default();
@@ -396,7 +397,7 @@ impl Observer for JsObserver {
 fn event_text(event: &Event) -> Result<Option<String>, Error> {
     let named = |kind: &str| Params::new().with("type", kind);
     let members = match event {
-        Event::Connected { record, server } => {
+        Event::Connected { record, server, .. } => {
             named("connected").with("record", record).with("server", &ServerText::new(server))
         }
         Event::ToolsChanged => named("notification").with("method", "notifications/tools/list_changed"),

@@ -161,7 +161,9 @@ impl Connection {
         Self::over(host, name.into(), TransportKind::Pipe, options, carry)
     }
 
-    /// Connects to a server behind crablet-shim.
+    /// Connects to a server behind crablet-shim. With the [resume id](Self::resume_id) of an earlier connection it attaches
+    /// to that one's process, and conversations that are restored claim the results of tools that were at work in it; when
+    /// the process is gone it starts a new one.
     ///
     /// # Errors
     ///
@@ -179,14 +181,16 @@ impl Connection {
         let kept = lasting.clone();
         let was_opened = AtomicBool::new(false);
         let open = move || {
-            let mut server = server.clone();
-            if was_opened.swap(true, Ordering::Relaxed) {
-                // What could be resumed is gone: the transport has tried until then.
-                server.resume = None;
-            }
-            let machine = crate::mcp::transport::websocket::WebSocketTransport::new(server, host.random()?)?;
+            let new = || {
+                let server = crate::mcp::transport::websocket::WebSocketOptions { resume: None, ..server.clone() };
+                crate::mcp::transport::websocket::WebSocketTransport::new(server, host.random()?)
+            };
+            // Later what could be resumed is gone: the transport has tried until then.
+            let resumes = server.resume.is_some() && !was_opened.swap(true, Ordering::Relaxed);
+            let resuming = || crate::mcp::transport::websocket::WebSocketTransport::new(server.clone(), host.random()?);
+            let (machine, instead) = if resumes { (resuming()?, Some(new()?)) } else { (new()?, None) };
             let (live, carrier) = start_driver(&host, options.client(TransportKind::Pipe), &kept);
-            host.spawn(super::websocket::carry(host.clone(), machine, carrier));
+            host.spawn(super::websocket::carry(host.clone(), machine, instead, carrier));
             Ok(live)
         };
         Ok(Self::new(name.into(), open()?, open, lasting))
@@ -229,6 +233,13 @@ impl Connection {
     /// The name that this server was given.
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    /// By what a connection of another process, or of the page after it was loaded anew, can attach to the process that the
+    /// server runs in: see [`shim`](Self::shim). `None` until it stands, and for other connections. Of use only with the
+    /// same token and within the grace of the shim.
+    pub fn resume_id(&self) -> Option<String> {
+        self.inner.lasting.resume_id()
     }
 
     /// Waits until the connection stands, and tells what the server said of itself.

@@ -243,8 +243,9 @@ impl<H: Host> Driver<H> {
                     }
                     continue;
                 }
-                Event::Connected { server, record } => {
+                Event::Connected { server, record, resume_id } => {
                     self.lasting.keep_record(*record);
+                    self.lasting.keep_resume_id(resume_id.clone());
                     self.server = Some(server.clone());
                     for sender in self.waiting.drain(..) {
                         drop(sender.send(server.clone()));

@@ -15,6 +15,7 @@ pub(super) struct Lasting {
 struct Known {
     record: Option<EraRecord>,
     standing: Option<Standing>,
+    resume_id: Option<String>,
 }
 
 impl Lasting {
@@ -34,6 +35,14 @@ impl Lasting {
 
     pub(super) fn keep_standing(&self, standing: &Standing) {
         self.known().standing = Some(standing.clone());
+    }
+
+    pub(super) fn keep_resume_id(&self, id: Option<String>) {
+        self.known().resume_id = id;
+    }
+
+    pub(super) fn resume_id(&self) -> Option<String> {
+        self.known().resume_id.clone()
     }
 
     /// Nothing can panic while the lock is held that would leave half a value behind.

@@ -1,3 +1,4 @@
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
@@ -5,11 +6,11 @@ use futures_util::future::{Either, select};
 
 use super::{Connection, OnProgress};
 use crate::agent::{ToolDefinition, ToolOutput};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::host::{BoxFuture, Host, LiveTools, Tool, ToolContext};
 use crate::json::RawJson;
 use crate::jsonrpc::Params;
-use crate::mcp::client::{CallOptions, Progress};
+use crate::mcp::client::{CallOptions, Claim, Progress};
 use crate::mcp::tools as mapping;
 
 /// How long a list of changed tools may take, in milliseconds. The call that changed them waits for it, so that the model
@@ -56,7 +57,8 @@ async fn listed(
 ) -> Result<Vec<(ToolDefinition, Arc<dyn Tool>)>, Error> {
     let offered = connection.tools_with(options).await?;
     let tool = |tool: Arc<crate::mcp::protocol::Tool>| {
-        let definition = mapping::definition(connection.name(), &tool);
+        let mut definition = mapping::definition(connection.name(), &tool);
+        definition.claimable = connection.resume_id().is_some();
         let function = RemoteTool { connection: connection.clone(), name: tool.name.clone(), listing: listing.clone() };
         (definition, Arc::new(function) as Arc<dyn Tool>)
     };
@@ -131,24 +133,60 @@ struct RemoteTool {
     listing: Arc<Listing>,
 }
 
-impl Tool for RemoteTool {
-    fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>> {
+impl RemoteTool {
+    /// The output of a call, or why there is none.
+    fn call(
+        &self,
+        input: RawJson,
+        context: ToolContext,
+        claim: Claim,
+    ) -> BoxFuture<'static, Result<ToolOutput, Error>> {
         let (connection, name, listing) = (self.connection.clone(), self.name.clone(), self.listing.clone());
+        let options = CallOptions { claim, ..CallOptions::default() };
         Box::pin(async move {
             let cancelled = context.cancel.cancelled();
             let on_progress: Box<dyn OnProgress> = Box::new(move |progress| context.progress(progress_data(&progress)));
             let call = async {
-                let result = connection.call_tool(name, input, CallOptions::default(), Some(on_progress)).await;
+                let result = connection.call_tool(name, input, options, Some(on_progress)).await;
                 listing.settled().await;
                 result
             };
             match select(Box::pin(call), cancelled).await {
-                Either::Left((Ok(result), _)) => Ok(mapping::output(result)),
-                Either::Left((Err(error), _)) => Err(format!("the MCP server {} failed: {error}", connection.name())),
+                Either::Left((result, _)) => result.map(mapping::output),
                 // Dropping the call tells the server.
-                Either::Right(_) => Err("the call was cancelled".to_owned()),
+                Either::Right(_) => Err(Error::new(ErrorKind::Aborted, "the call was cancelled")),
             }
         })
+    }
+}
+
+impl Tool for RemoteTool {
+    fn execute(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Result<ToolOutput, String>> {
+        let claim = context.claim_key.clone().map_or(Claim::None, Claim::Offer);
+        let (call, server) = (self.call(input, context, claim), self.connection.clone());
+        Box::pin(async move { call.await.map_err(|error| failure(&server, &error)) })
+    }
+
+    fn claim(&self, input: RawJson, context: ToolContext) -> BoxFuture<'static, Option<ToolOutput>> {
+        let Some(key) = context.claim_key.clone() else { return Box::pin(ready(None)) };
+        let (call, server) = (self.call(input, context, Claim::Take(key)), self.connection.clone());
+        Box::pin(async move {
+            match call.await {
+                Ok(output) => Some(output),
+                // What the server answered is the result, also when it is none that a model can use.
+                Err(error) if matches!(error.kind(), ErrorKind::Rpc | ErrorKind::Protocol) => {
+                    Some(ToolOutput::error(failure(&server, &error)))
+                }
+                Err(_) => None,
+            }
+        })
+    }
+}
+
+fn failure(server: &Connection, error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::Aborted => error.message().to_owned(),
+        _ => format!("the MCP server {} failed: {error}", server.name()),
     }
 }
 

@@ -20,12 +20,19 @@ use crate::mcp::transport::{Inbound, Outbound};
 /// How long the socket may take no frame, in milliseconds: as long as it may be silent.
 const SEND_LIMIT: u64 = 60_000;
 
-/// Carries the messages of one client to crablet-shim until the connection is over.
-pub(super) async fn carry<H: Host>(host: H, machine: WebSocketTransport, carrier: Carrier) {
+/// Carries the messages of one client to crablet-shim until the connection is over. A machine that shall attach to the
+/// process of an earlier client has another one that is used instead when the process is gone.
+pub(super) async fn carry<H: Host>(
+    host: H,
+    machine: WebSocketTransport,
+    instead: Option<WebSocketTransport>,
+    carrier: Carrier,
+) {
     let mut shim = Shim {
         timers: Timers::new(host.clone()),
         host,
         machine,
+        instead,
         carrier,
         opening: None,
         socket: None,
@@ -38,6 +45,7 @@ pub(super) async fn carry<H: Host>(host: H, machine: WebSocketTransport, carrier
 struct Shim<H: Host> {
     host: H,
     machine: WebSocketTransport,
+    instead: Option<WebSocketTransport>,
     carrier: Carrier,
     /// The machine has one timer.
     timers: Timers<H, ()>,
@@ -72,7 +80,12 @@ impl<H: Host> Shim<H> {
                 continue;
             }
             match self.next_step().await {
-                Step::Outbound(Some(outbound)) => self.input(Input::Outbound(outbound)),
+                Step::Outbound(Some(outbound)) => {
+                    if outbound == Outbound::Close {
+                        self.instead = None;
+                    }
+                    self.input(Input::Outbound(outbound));
+                }
                 // The client is gone: dropping the socket closes it.
                 Step::Outbound(None) => return,
                 Step::Opened(opened) => self.take_opened(opened),
@@ -104,7 +117,17 @@ impl<H: Host> Shim<H> {
             Effect::ClearTimer => self.timers.clear(()),
             Effect::Attached(hello) => {
                 if !std::mem::replace(&mut self.said_hello, true) {
-                    return self.carrier.deliver(Delivery::Opened(opening(hello))).await;
+                    let is_resumed = self.instead.take().is_some();
+                    return self.carrier.deliver(Delivery::Opened(opening(hello, is_resumed))).await;
+                }
+            }
+            // The process is gone; other reasons would be those of a new one too.
+            Effect::Deliver(Inbound::Closed { reason, .. })
+                if reason.kind() == ErrorKind::ConnectionClosed && self.instead.is_some() =>
+            {
+                if let Some(machine) = self.instead.take() {
+                    self.machine = machine;
+                    self.input(Input::Connect);
                 }
             }
             Effect::Deliver(inbound) => {
@@ -203,7 +226,7 @@ async fn next_frame<S: Socket>(socket: Option<&mut S>) -> Result<Option<Vec<u8>>
     }
 }
 
-fn opening(hello: Hello) -> Opening {
+fn opening(hello: Hello, is_resumed: bool) -> Opening {
     Opening {
         era: hello.era.map(|era| match era {
             ServerEra::Handshake => EraChoice::Handshake,
@@ -211,5 +234,7 @@ fn opening(hello: Hello) -> Opening {
         }),
         initialized: hello.initialized,
         id_prefix: hello.id_prefix,
+        resume_id: Some(hello.resume),
+        is_resumed,
     }
 }

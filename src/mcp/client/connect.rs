@@ -41,6 +41,8 @@ enum Finding {
 impl Client {
     pub(super) fn open(&mut self, now: Millis, opening: Opening) {
         self.id_prefix = opening.id_prefix;
+        self.resume_id = opening.resume_id;
+        self.unclaimed.is_resumed = opening.is_resumed;
         if self.options.era == EraChoice::Auto {
             self.options.era = opening.era.unwrap_or_default();
         }
@@ -277,7 +279,8 @@ impl Client {
         self.cache.clear();
         self.server = server.clone();
         self.phase = Phase::Ready { era, is_assumed };
-        self.events.push_back(Event::Connected { record: EraRecord { era, at: now }, server });
+        let resume_id = self.resume_id.clone();
+        self.events.push_back(Event::Connected { record: EraRecord { era, at: now }, server, resume_id });
         self.listen();
         self.send_waiting(now);
     }

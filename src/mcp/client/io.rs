@@ -66,6 +66,10 @@ pub struct Opening {
     pub initialized: Option<RawJson>,
     /// A text before every request id, where the connection outlives a client; else empty.
     pub id_prefix: String,
+    /// By what a later client can attach to the same process of the server, where the connection outlives a client.
+    pub resume_id: Option<String>,
+    /// Whether an earlier client was attached to this process, whose calls may be [claimed](Claim::Take).
+    pub is_resumed: bool,
 }
 
 /// What a client must know of its transport.
@@ -182,11 +186,27 @@ pub struct CallOptions {
     pub maximum: Option<u64>,
     /// Whether to ask the server even though its last answer is still good by its own word (`ttlMs`). Default no.
     pub refresh: bool,
+    /// Whether a later client of the same process may have the result of this tool call. Default [`Claim::None`].
+    pub claim: Claim,
+}
+
+/// How a tool call outlives its client, where the connection does: behind crablet-shim. Elsewhere nothing can be claimed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Claim {
+    /// The result is for this client only.
+    #[default]
+    None,
+    /// Sends the call so that a later client can claim its result by this key, which no other call has.
+    Offer(Arc<str>),
+    /// Sends nothing and waits for the result of the call that an earlier client sent with this key. Ends with
+    /// `connection-closed` when the client is not attached to the process of an earlier one, and with `timeout` when
+    /// nothing comes within the limits.
+    Take(Arc<str>),
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { idle_timeout: 120_000, maximum: None, refresh: false }
+        Self { idle_timeout: 120_000, maximum: None, refresh: false, claim: Claim::None }
     }
 }
 
@@ -246,6 +266,8 @@ pub enum Event {
         record: EraRecord,
         /// What the server says of itself.
         server: ServerInfo,
+        /// By what a later client can attach to the same process, where one can: see [`Opening`].
+        resume_id: Option<String>,
     },
     /// An operation is over.
     Done {

@@ -7,6 +7,7 @@
 #[cfg(feature = "oauth")]
 pub mod auth;
 mod cache;
+mod claim;
 mod connect;
 mod header;
 mod io;
@@ -23,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use io::{
-    CallOptions, ClientOptions, Effect, Event, Input, Opening, OperationId, Progress, Reply, Request, Standing,
+    CallOptions, Claim, ClientOptions, Effect, Event, Input, Opening, OperationId, Progress, Reply, Request, Standing,
     TimerId, TransportKind,
 };
 
@@ -31,6 +32,7 @@ pub use listing::Collection;
 pub use question::QuestionId;
 
 use self::cache::Cache;
+use self::claim::Unclaimed;
 use self::connect::Connecting;
 use self::listen::Listening;
 use self::operation::Operation;
@@ -70,6 +72,8 @@ pub struct Client {
     /// Answers that are still good by the server's own word.
     cache: Cache,
     id_prefix: String,
+    resume_id: Option<String>,
+    unclaimed: Unclaimed,
     next_id: u64,
     effects: VecDeque<Effect>,
     events: VecDeque<Event>,
@@ -111,6 +115,8 @@ impl Client {
             listening: Listening::default(),
             cache: Cache::default(),
             id_prefix: String::new(),
+            resume_id: None,
+            unclaimed: Unclaimed::default(),
             next_id: 1,
             effects: VecDeque::new(),
             events: VecDeque::new(),
@@ -179,8 +185,14 @@ impl Client {
     }
 
     /// Puts a request on the wire.
-    fn send_request(&mut self, era: Era, pending: Pending, method: &str, mut params: Params) -> RequestId {
+    fn send_request(&mut self, era: Era, pending: Pending, method: &str, params: Params) -> RequestId {
         let id = self.next_request_id();
+        self.send_request_as(id.clone(), era, pending, method, params);
+        id
+    }
+
+    /// Puts a request on the wire under an id that is not in use.
+    fn send_request_as(&mut self, id: RequestId, era: Era, pending: Pending, method: &str, mut params: Params) {
         let mut meta = meta(&params);
         // Lists are short; a token on everything else also keeps a working server's progress from being lost.
         if matches!(pending, Pending::Operation(_)) && !method.ends_with("/list") {
@@ -201,13 +213,12 @@ impl Client {
         }
         self.pending.insert(id.clone(), pending);
         self.effects.push_back(Effect::Send(Outbound::Request {
-            id: id.clone(),
             message: jsonrpc::request(&id, method, &params),
+            id,
             era,
             headers,
             opens_session: pending == Pending::Initialize,
         }));
-        id
     }
 
     /// What a stateless request may be answered with: what the caller answers, and tasks in the place of results.

@@ -10,8 +10,8 @@ use super::pages::Pages;
 use super::question::Rounds;
 use super::task::{self, Task};
 use super::{
-    CallOptions, Client, Effect, Event, OperationId, Pending, Phase, Reply, Request, TimerId, TransportKind, cache,
-    header,
+    CallOptions, Claim, Client, Effect, Event, OperationId, Pending, Phase, Reply, Request, TimerId, TransportKind,
+    cache, claim, header,
 };
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
@@ -28,6 +28,8 @@ pub(super) struct Operation {
     pub(super) request: Request,
     /// The request on the wire; `None` while it waits for the connection.
     wire: Option<RequestId>,
+    /// Whether its next request is one that a later client may claim, or is claimed itself.
+    claim: Claim,
     /// The connection that the request was sent on.
     generation: u64,
     listing: Listing,
@@ -114,6 +116,7 @@ impl Client {
         let operation = Operation {
             request,
             wire: None,
+            claim: options.claim.clone(),
             generation: 0,
             listing: Listing::default(),
             cursor: None,
@@ -145,6 +148,11 @@ impl Client {
     pub(super) fn send_operation(&mut self, now: Millis, id: OperationId) {
         let Phase::Ready { era, .. } = self.phase else { return };
         let Some(operation) = self.operations.get_mut(&id) else { return };
+        if let Claim::Take(key) = &operation.claim {
+            let key = key.clone();
+            operation.claim = Claim::None;
+            return self.claim(now, id, &key);
+        }
         let listed = operation.listed();
         if listed.is_some_and(|collection| !self.server.may_offer(collection.capability())) {
             return self.take_list(now, id);
@@ -180,6 +188,27 @@ impl Client {
             (None, Request::Other { method, params }) => (method.clone(), operation.rounds.add_to(params.clone())),
             (None, Request::ListTools | Request::List(_)) => return,
         };
+        let wire = self.offered_id(id, &method).unwrap_or_else(|| self.next_request_id());
+        self.sent(now, id, wire.clone());
+        self.send_request_as(wire, era, Pending::Operation(id), &method, params);
+    }
+
+    /// The id by which a later client can claim the answer, where there can be one.
+    fn offered_id(&mut self, id: OperationId, method: &str) -> Option<RequestId> {
+        let operation = self.operations.get_mut(&id).filter(|_| method == "tools/call")?;
+        let Claim::Offer(key) = std::mem::take(&mut operation.claim) else { return None };
+        let wire = claim::request_id(&key);
+        if self.resume_id.is_none() || self.pending.contains_key(&wire) {
+            return None;
+        }
+        // What came for an earlier call of this key is not the answer to this one.
+        self.unclaimed.take(&wire);
+        Some(wire)
+    }
+
+    /// From now on an answer to this request is waited for.
+    pub(super) fn sent(&mut self, now: Millis, id: OperationId, wire: RequestId) {
+        let Some(operation) = self.operations.get_mut(&id) else { return };
         let has_idle_timer = std::mem::replace(&mut operation.has_idle_timer, true);
         operation.generation = self.generation;
         operation.stirred = has_idle_timer.then_some(now);
@@ -187,10 +216,7 @@ impl Client {
             let at = now.after(operation.idle_timeout);
             self.effects.push_back(Effect::SetTimer { timer: TimerId::Idle(id), at });
         }
-        let wire = self.send_request(era, Pending::Operation(id), &method, params);
-        if let Some(operation) = self.operations.get_mut(&id) {
-            operation.wire = Some(wire);
-        }
+        operation.wire = Some(wire);
     }
 
     /// The answer to an operation's request.

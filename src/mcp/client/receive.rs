@@ -43,13 +43,18 @@ impl Client {
         match message {
             Message::Response { id, outcome } => {
                 // An answer without an id can only belong to the request on whose stream it came.
-                let id = match id {
+                let asked = match &id {
                     None => request_id.cloned(),
-                    Some(id) => self.pending.keys().find(|candidate| candidate.matches(&id)).cloned(),
+                    Some(id) => self.pending.keys().find(|candidate| candidate.matches(id)).cloned(),
                 };
-                match id.and_then(|id| self.pending.remove(&id)) {
-                    Some(pending) => self.take_answer(now, pending, status, outcome),
-                    None => self.warn("the MCP server answered something that was not asked, or asked no longer"),
+                match (asked.and_then(|id| self.pending.remove(&id)), id) {
+                    (Some(pending), _) => self.take_answer(now, pending, status, outcome),
+                    (None, Some(id)) if self.unclaimed.is_expected(&id) => {
+                        if !self.unclaimed.keep(id, outcome) {
+                            self.warn("too many answers to calls of an earlier client came; the oldest were dropped");
+                        }
+                    }
+                    (None, _) => self.warn("the MCP server answered something that was not asked, or asked no longer"),
                 }
             }
             Message::Request { id, method, params } => self.take_request(id, method, params),
