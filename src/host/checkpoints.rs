@@ -21,12 +21,14 @@ pub(super) struct Waiting {
 pub(super) struct Saver {
     driver: Weak<Driver>,
     holds_claim: bool,
+    /// Whether it has taken checkpoints and does not know yet what became of them.
+    is_writing: bool,
 }
 
 impl Saver {
     /// `None` while somebody else saves; what waits by then is saved too.
     pub(super) fn claim(driver: &Arc<Driver>) -> Option<Self> {
-        driver.begin_saving().then(|| Self { driver: Arc::downgrade(driver), holds_claim: true })
+        driver.begin_saving().then(|| Self { driver: Arc::downgrade(driver), holds_claim: true, is_writing: false })
     }
 
     /// Saves until nothing waits. Checkpoints that come in during a save share the next one.
@@ -45,6 +47,7 @@ impl Saver {
             };
             let Some(driver) = self.driver.upgrade() else { return };
             driver.was_saved(outcome.as_ref().err());
+            self.is_writing = false;
             for seq in seqs {
                 driver.post(match &outcome {
                     Ok(()) => Input::CheckpointSaved { seq },
@@ -57,16 +60,22 @@ impl Saver {
     fn take(&mut self) -> Option<Waiting> {
         let taken = self.driver.upgrade()?.take_checkpoints();
         self.holds_claim = taken.is_some();
+        self.is_writing = taken.is_some();
         taken
     }
 }
 
-/// A saver that is dropped in its work, as at the end of a runtime, does not keep others from saving.
+/// A saver that is dropped in its work, as at the end of a runtime, does not keep others from saving. What it was writing may
+/// be lost, and nothing may be added behind that.
 impl Drop for Saver {
     fn drop(&mut self) {
         if self.holds_claim
             && let Some(driver) = self.driver.upgrade()
         {
+            if self.is_writing {
+                let message = "the checkpoint before was not saved to its end";
+                driver.was_saved(Some(&Error::new(ErrorKind::Storage, message)));
+            }
             driver.end_saving();
         }
     }

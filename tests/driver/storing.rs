@@ -71,3 +71,33 @@ fn an_abort_does_not_wait_for_a_store_that_hangs() {
     let rest = host.block_on(events(run));
     assert_eq!(rest.last().unwrap()["type"], "run-end");
 }
+
+#[test]
+fn nothing_is_added_behind_a_save_that_was_dropped() {
+    let host = ScriptedHost::new();
+    let model = host.model().text("heard");
+    let saved = Arc::new(Mutex::new(Vec::new()));
+    let saves = saved.clone();
+    let runner = runner(&host, &model).journal(move |save: Save| {
+        let saves = saves.clone();
+        async move {
+            let is_first = saves.lock().unwrap().is_empty();
+            saves.lock().unwrap().push(save);
+            if is_first { std::future::pending().await } else { Ok(()) }
+        }
+    });
+    let conversation = runner.conversation().unwrap();
+    let mut run = conversation.send("one").unwrap();
+    host.block_on(run.next()).unwrap();
+    // The save begins and hangs, and its runtime ends.
+    host.block_on(host.pause(1));
+    assert_eq!(saved.lock().unwrap().len(), 1);
+    host.drop_spawned();
+    run.control().abort(None);
+    host.block_on(events(run));
+    let error = host.block_on(conversation.send("two").unwrap().answer()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Storage);
+    host.block_on(conversation.send("three").unwrap().answer()).unwrap();
+    let saved = saved.lock().unwrap();
+    assert!(matches!(saved[1], Save::Replace(_)), "{saved:?}");
+}

@@ -47,6 +47,12 @@ impl VirtualTime {
         self.state.lock().unwrap().spawned.push(task);
     }
 
+    /// Drops what runs in the background, as the end of a runtime does.
+    pub(crate) fn drop_spawned(&self) {
+        let spawned = std::mem::take(&mut self.state.lock().unwrap().spawned);
+        drop(spawned);
+    }
+
     pub(crate) fn elapsed(&self) -> u64 {
         self.state.lock().unwrap().elapsed
     }

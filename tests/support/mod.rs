@@ -46,6 +46,10 @@ impl ScriptedHost {
     }
 
     /// Runs a future to its end; panics when nothing can happen any more.
+    pub(crate) fn drop_spawned(&self) {
+        self.time.drop_spawned();
+    }
+
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.time.block_on(future)
     }
