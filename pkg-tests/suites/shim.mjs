@@ -1,11 +1,11 @@
 // The demo's main job from Node: an agent of the tarball reads a file through the shim and a real stdio server.
 import { randomBytes } from "node:crypto";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startModelServer } from "../../www/demo/model-server.mjs";
 import { sampleServer } from "../../www/demo/setup.mjs";
 import { startShim } from "../../www/demo/shim.mjs";
-import { run } from "../lib/process.mjs";
+import { run, startServer } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
 
 const SERVER = "files";
@@ -42,7 +42,37 @@ export default async function shim(project) {
     await running.stop();
     await model.close();
   }
-  return "an agent in Node is paired with the shim and reads a file through it";
+  await claim(project);
+  return "an agent in Node is paired with the shim and reads a file through it, and claims a result after its process was killed";
+}
+
+/** A payment that is at work when its process is killed: the next process claims the receipt, and nothing is paid twice. */
+async function claim(project) {
+  const folder = join(project.folder, "claim");
+  const ledger = join(folder, "ledger");
+  const fixtures = join(project.tests, "fixtures/claim");
+  await mkdir(folder, { recursive: true });
+  const lines = [];
+  const running = await startShim({
+    binary: join(repository, "target/debug/crablet-shim"),
+    folder,
+    name: "bank",
+    server: { command: process.execPath, args: [join(fixtures, "bank.mjs"), ledger] },
+    log: (line) => lines.push(line),
+    onExit: (code) => lines.push(`the shim ended with exit code ${code}`),
+  });
+  const life = (name) => [...webSocketFlag(), join(fixtures, "payer.mjs"), name, folder, running.url, running.token];
+  try {
+    const first = await startServer(process.execPath, life("begin"), { ready: /^at work$/m });
+    await first.kill();
+    await writeFile(`${ledger}.release`, "");
+    const output = await run(process.execPath, life("goOn"), { timeout: 60_000 });
+    const paid = await readFile(ledger, "utf8");
+    if (!output.includes("receipt 4711") || paid !== "paid\n")
+      throw new Error(`claimed: ${output}\nthe ledger: ${paid}\n${lines.join("\n")}`);
+  } finally {
+    await running.stop();
+  }
 }
 
 /** Node has a WebSocket of its own from 22 on, and before behind this flag. */

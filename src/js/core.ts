@@ -128,7 +128,7 @@ export interface CoreServer {
 
 /** @internal */
 export type CoreServerEvent =
-  | { readonly type: "connected"; readonly server: CoreServer; readonly record: McpEraRecord }
+  | { readonly type: "connected"; readonly server: CoreServer; readonly record: McpEraRecord; readonly resume?: string }
   | { readonly type: "notification"; readonly method: string; readonly params?: Readonly<Record<string, unknown>> }
   | { readonly type: "warning"; readonly message: string }
   | { readonly type: "closed"; readonly error: ErrorInfo };

@@ -149,7 +149,7 @@ function configOf(name: string, server: McpServer): Record<string, unknown> {
         auth: server.auth && authConfigOf(server.auth),
       };
     case "shim":
-      return { ...common, url: server.url, server: server.server, token: server.token };
+      return { ...common, url: server.url, server: server.server, token: server.token, resume: server.resume };
     case "custom":
     case "port":
       return common;

@@ -153,8 +153,13 @@ export interface McpEraRecord {
 
 /** What happens on a connection. Types may be added. */
 export type McpEvent =
-  /** The connection stands; again after each session that had to be replaced. */
-  | { readonly type: "connected"; readonly server: McpServerInfo; readonly record: McpEraRecord }
+  /** The connection stands; again after each session that had to be replaced. `resume` is what `mcp.shim()` takes. */
+  | {
+      readonly type: "connected";
+      readonly server: McpServerInfo;
+      readonly record: McpEraRecord;
+      readonly resume?: string;
+    }
   /** List them again when they are needed. An agent does so by itself. */
   | { readonly type: "tools-changed" | "prompts-changed" | "resources-changed" }
   /** A resource that was subscribed to. */

@@ -42,6 +42,13 @@ export interface McpShimOptions extends McpOptions {
   readonly token: string;
   /** Where the shim listens. Default `ws://127.0.0.1:6735`. */
   readonly url?: string | URL;
+  /**
+   * The `resume` of an earlier `connected` event, by which a page that was loaded anew attaches to the process that it left
+   * running: a session that is resumed then gets the results of the tools that were at work in it. When that process is gone
+   * (60 s after its page, unless the shim says otherwise) a new one is started. Of use only with the same token, and by one
+   * page at a time.
+   */
+  readonly resume?: string;
   /** For platforms that have none, such as Node before 22. Default: the platform's own. */
   readonly WebSocket?: WebSocketClass;
 }

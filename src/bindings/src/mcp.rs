@@ -248,7 +248,7 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error>
                 server: text("server"),
                 token: Token::parse(&text("token"))?,
                 origin: page_origin(),
-                resume: None,
+                resume: config.string("resume"),
             };
             let host = functions.web_socket().map_or_else(WebHost::new, WebHost::with_web_socket);
             Connection::shim(&host, text("name"), server, options)?
@@ -397,8 +397,12 @@ impl Observer for JsObserver {
 fn event_text(event: &Event) -> Result<Option<String>, Error> {
     let named = |kind: &str| Params::new().with("type", kind);
     let members = match event {
-        Event::Connected { record, server, .. } => {
-            named("connected").with("record", record).with("server", &ServerText::new(server))
+        Event::Connected { record, server, resume_id } => {
+            let mut members = named("connected").with("record", record).with("server", &ServerText::new(server));
+            if let Some(resume_id) = resume_id {
+                members.set("resume", resume_id);
+            }
+            members
         }
         Event::ToolsChanged => named("notification").with("method", "notifications/tools/list_changed"),
         Event::Notification { method, params } => {
