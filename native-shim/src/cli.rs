@@ -8,10 +8,10 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use crablet::mcp::transport::shim::{DEFAULT_PORT, PairingCode, Token};
+use crablet::native::now;
 use crablet::native::process::GuardianCommand;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::clock::now;
 use crate::config::{Config, ConfigError};
 use crate::doctor::examine;
 use crate::grants::{Grant, GrantError, GrantFile};

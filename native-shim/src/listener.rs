@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, PAIRING_SUBPROTOCOL, SUBPROTOCOL};
+use crablet::native::now;
 use http_body_util::Empty;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
@@ -20,7 +21,6 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::clock::now;
 use crate::config::Config;
 use crate::gate::{Admission, Gate, Memory, PairingAdmission, Refusal, is_pairing};
 use crate::grants::{Grant, GrantFile};

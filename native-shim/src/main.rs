@@ -29,7 +29,6 @@
 //! back to the same process, and neither side loses or repeats a message.
 
 mod cli;
-mod clock;
 mod config;
 mod crashes;
 mod doctor;

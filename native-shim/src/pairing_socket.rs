@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crablet::mcp::transport::shim::PairRequest;
+use crablet::native::now;
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::clock::now;
 use crate::gate::PairingAdmission;
 use crate::grants::{Grant, GrantFile};
 use crate::log::note;

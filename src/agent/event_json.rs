@@ -4,7 +4,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::event::{BlockId, Event, EventKind, RunEnd, RunId};
-use crate::model::{Content, ToolResult};
+use crate::model::{Content, ToolResult, optional};
 
 impl EventKind {
     /// The kebab-case name: the `type` of the JSON form.
@@ -95,7 +95,7 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
             map.serialize_entry("callId", call_id)?;
             map.serialize_entry("toolName", tool_name)?;
             map.serialize_entry("input", input)?;
-            write_some("server", server.as_ref(), map)
+            optional(map, "server", server.as_ref())
         }
         EventKind::ApprovalRequest { call_id, tool_name, input, input_hash } => {
             map.serialize_entry("callId", call_id)?;
@@ -110,7 +110,7 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
         EventKind::ToolStart { call_id, input, client_side } => {
             map.serialize_entry("callId", call_id)?;
             map.serialize_entry("input", input)?;
-            write_some("clientSide", client_side.then_some(client_side), map)
+            optional(map, "clientSide", client_side.then_some(client_side))
         }
         EventKind::ToolProgress { call_id, data } => {
             map.serialize_entry("callId", call_id)?;
@@ -127,7 +127,7 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
             map.serialize_entry("attempt", attempt)?;
             map.serialize_entry("delayMs", delay)?;
             map.serialize_entry("error", error)?;
-            write_some("model", model.as_ref(), map)
+            optional(map, "model", model.as_ref())
         }
         EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after } => {
             map.serialize_entry("message", message)?;
@@ -136,7 +136,7 @@ fn write_kind<M: SerializeMap>(kind: &EventKind, map: &mut M) -> Result<(), M::E
             map.serialize_entry("tokensAfter", tokens_after)
         }
         EventKind::SchemaUnchecked { tool_name, keywords } => {
-            write_some("toolName", tool_name.as_ref(), map)?;
+            optional(map, "toolName", tool_name.as_ref())?;
             map.serialize_entry("keywords", keywords)
         }
         EventKind::LimitReached { limit } => map.serialize_entry("limit", limit),
@@ -165,7 +165,7 @@ fn write_result<M: SerializeMap>(result: &ToolResult, map: &mut M) -> Result<(),
             map.serialize_entry("content", content)?;
         }
     }
-    write_some("details", result.details.as_ref(), map)?;
+    optional(map, "details", result.details.as_ref())?;
     map.serialize_entry("isError", &result.is_error)
 }
 
@@ -173,17 +173,9 @@ fn write_end<M: SerializeMap>(end: &RunEnd, map: &mut M) -> Result<(), M::Error>
     map.serialize_entry("stopReason", end.reason.as_str())?;
     map.serialize_entry("text", &end.text)?;
     map.serialize_entry("usage", &end.usage)?;
-    write_some("output", end.output.as_ref(), map)?;
-    write_some("message", end.message.as_ref(), map)?;
-    write_some("error", end.error.as_ref(), map)
-}
-
-fn write_some<M: SerializeMap, T: Serialize>(
-    name: &'static str,
-    value: Option<&T>,
-    map: &mut M,
-) -> Result<(), M::Error> {
-    value.map_or(Ok(()), |value| map.serialize_entry(name, value))
+    optional(map, "output", end.output.as_ref())?;
+    optional(map, "message", end.message.as_ref())?;
+    optional(map, "error", end.error.as_ref())
 }
 
 fn joined_text(content: &[Content]) -> String {

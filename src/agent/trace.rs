@@ -317,7 +317,7 @@ struct Ids {
 impl Ids {
     fn new(run_id: &RunId, now: Millis) -> Self {
         let digits = run_id.0.rsplit('_').next().unwrap_or_default();
-        let seed = u64::from_str_radix(digits, 16).unwrap_or_else(|_| hash(&run_id.0));
+        let seed = u64::from_str_radix(digits, 16).unwrap_or_else(|_| crate::model::hash(&run_id.0));
         let trace_id = hexadecimal(mix(seed, 1)) + &hexadecimal(mix(seed, 2));
         Self { trace_id, seed: mix(seed, now.0.wrapping_add(3)), count: 0 }
     }
@@ -326,11 +326,6 @@ impl Ids {
         self.count = self.count.wrapping_add(1);
         Open { span_id: hexadecimal(mix(self.seed, self.count)), start }
     }
-}
-
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// No id of OpenTelemetry is zero.

@@ -392,7 +392,12 @@ fn text_part<S: Serializer>(
     map.end()
 }
 
-fn optional<M: SerializeMap, T: Serialize>(map: &mut M, name: &str, value: Option<&T>) -> Result<(), M::Error> {
+/// Writes a member that may be absent.
+pub(crate) fn optional<M: SerializeMap, T: Serialize>(
+    map: &mut M,
+    name: &str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(name, value))
 }
 

@@ -68,6 +68,8 @@ pub use message::{
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
 };
 pub use message_json::MessageError;
+pub(crate) use message_json::optional;
+pub(crate) use names::hash;
 pub use prices::{Counting, Dollars, LongPrices, Prices};
 pub use request::{
     Access, CacheRetention, Effort, FileKinds, Model, ModelRequest, OutputSchema, Reasoning, RequestOptions,

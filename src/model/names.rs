@@ -91,7 +91,7 @@ fn mangled(text: &str) -> String {
 }
 
 /// FNV-1a: not for secrets, only to keep different texts different.
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

@@ -82,8 +82,7 @@ impl Host for NativeHost {
     }
 
     fn now(&self) -> Millis {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+        now()
     }
 
     fn random(&self) -> Result<[u8; 16], Error> {
@@ -107,4 +106,10 @@ impl Host for NativeHost {
             runtime.spawn(future);
         }
     }
+}
+
+/// The time of day: the clock of [`NativeHost`].
+pub fn now() -> Millis {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
