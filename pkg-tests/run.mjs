@@ -5,6 +5,7 @@ import browser from "./suites/browser.mjs";
 import bundler from "./suites/bundler.mjs";
 import cors from "./suites/cors.mjs";
 import durable from "./suites/durable.mjs";
+import exampleExtension from "./suites/example-extension.mjs";
 import files from "./suites/files.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
@@ -16,7 +17,22 @@ import types from "./suites/types.mjs";
 import workerd from "./suites/workerd.mjs";
 
 /** Each suite gets the project and returns a line about what it saw, or throws. */
-const SUITES = { manifest, types, node, readme, shim, workerd, browser, files, durable, bundler, cors, oauth, live };
+const SUITES = {
+  manifest,
+  types,
+  node,
+  readme,
+  shim,
+  workerd,
+  browser,
+  files,
+  durable,
+  bundler,
+  cors,
+  oauth,
+  live,
+  "example-extension": exampleExtension,
+};
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !(name in SUITES));

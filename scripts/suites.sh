@@ -22,6 +22,7 @@ further | recorded   | rust npm:pkg-tests                                       
 further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
 further | size       | npm:src/js                                                   | node scripts/size.mjs
 further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
+further | examples   | rust npm:pkg-tests npm:www npm:www/extension chromium        | node pkg-tests/run.mjs example-extension
 further | clients    | rust npm:pkg-tests/servers                                   | cargo build --example mcp_server --features tools,mcp-server && node pkg-tests/servers/official-clients.mjs target/debug/examples/mcp_server
 further | live-rust  | rust npm:pkg-tests/servers python-servers                    | cargo test --test mcp_live -- --ignored
 SUITES

@@ -108,8 +108,10 @@ test("a run saved while an approval is open is resumed with the decision", async
   const restored = new Agent({ model: scriptedModel(["it is gone"]), tools }).session(
     JSON.parse(JSON.stringify(first)),
   );
+  // Before the run has begun, as a worker does that is started by the decision.
+  const { result } = restored.resume();
   restored.approve(pending[0].callId);
-  const { text } = await restored.resume().result;
+  const { text } = await result;
   assert.equal(text, "it is gone");
   assert.deepEqual(
     restored.getState().messages.map(({ role }) => role),

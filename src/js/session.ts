@@ -78,12 +78,14 @@ export class Session<T extends ToolSet = ToolSet> {
   readonly #place: Place | undefined;
   #held: Held | undefined;
   #run: Run<T, unknown> | undefined;
+  /** The run in the module, once it has begun. */
+  #begun: CoreRun | undefined;
   #status: SessionStatus = "idle";
   #pending: readonly PendingApproval[] = [];
   #clientCalls: readonly ToolCall[] = [];
   /** The tools of the calls of the step, sub-agents' included. */
   readonly #callNames = new Map<string, string>();
-  /** What was decided while no run was at work. */
+  /** What was decided before a run had begun. */
   #decisions: ((run: CoreRun) => void)[] = [];
   /** Whether the end of a run was saved and is still to be said in the module. */
   #isEnding = false;
@@ -130,8 +132,7 @@ export class Session<T extends ToolSet = ToolSet> {
    */
   approve(callId: string, allow = true, reason?: string): void {
     const inputHash = this.#pending.find((call) => call.callId === callId)?.inputHash;
-    if (this.#run !== undefined) this.#run.approve(callId, allow, reason, inputHash);
-    else this.#decisions.push((run) => run.approve(callId, allow, reason, inputHash));
+    this.#decide((run) => run.approve(callId, allow, reason, inputHash));
     this.#pending = this.#pending.filter((call) => call.callId !== callId);
     this.#changed();
   }
@@ -142,8 +143,7 @@ export class Session<T extends ToolSet = ToolSet> {
    */
   toolResult(callId: string, output: unknown): void {
     const text = toJson(outputOf(output), "the result");
-    if (this.#run !== undefined) this.#run.toolResult(callId, output);
-    else this.#decisions.push((run) => run.toolResult(callId, text));
+    this.#decide((run) => run.toolResult(callId, text));
     this.#clientCalls = this.#clientCalls.filter((call) => call.callId !== callId);
     this.#changed();
   }
@@ -304,6 +304,7 @@ export class Session<T extends ToolSet = ToolSet> {
         open: async () => {
           const { conversation, life } = await this.#hold(options, output);
           const core = begin(conversation);
+          this.#begun = core;
           this.#checkpoint();
           return { core, life };
         },
@@ -413,6 +414,18 @@ export class Session<T extends ToolSet = ToolSet> {
     return "";
   }
 
+  #decide(decision: (run: CoreRun) => void): void {
+    if (this.#begun === undefined) {
+      this.#decisions.push(decision);
+      return;
+    }
+    try {
+      decision(this.#begun);
+    } catch (thrown) {
+      throw fromCore(thrown);
+    }
+  }
+
   #inConversation(call: (conversation: CoreConversation) => void): void {
     const held = liveOf(this.#held);
     if (held === undefined) throw invalidInput("no such message waits: no run of this session has been at work lately");
@@ -425,6 +438,7 @@ export class Session<T extends ToolSet = ToolSet> {
 
   #over(thrown: unknown, before: SessionStatus): void {
     this.#run = undefined;
+    this.#begun = undefined;
     if (this.#status === "running") {
       // No event told of an end: the run did not begin.
       const failure = failureOf(thrown);
