@@ -1,8 +1,9 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package cases cases-package conformance recorded size lint fuzz
+.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded size lint fuzz
 
 package_needs := rust wasm npm:src/js
+matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
 demo_needs := $(package_needs) npm:www npm:www/demo
 
 help: ## Lists the targets
@@ -25,6 +26,9 @@ test-all: ## Runs every suite
 
 package: ## Builds the npm package into dist/
 	@scripts/with.sh $(package_needs) -- node scripts/package.mjs
+
+package-tests: package ## Runs an agent of the packed npm package in every runtime, browser and bundler
+	@scripts/with.sh $(package_needs) $(matrix_needs) -- node pkg-tests/run.mjs runtimes browser firefox bundlers
 
 cases: ## Runs the cases; CRABLET_CASES=FOLDER runs another folder of them
 	@scripts/with.sh rust -- cargo test --quiet --no-fail-fast --test cases --test mcp_http_cases

@@ -3,15 +3,18 @@
 import { createProject } from "./lib/project.mjs";
 import browser from "./suites/browser.mjs";
 import bundler from "./suites/bundler.mjs";
+import bundlers from "./suites/bundlers.mjs";
 import cors from "./suites/cors.mjs";
 import durable from "./suites/durable.mjs";
 import exampleExtension from "./suites/example-extension.mjs";
 import files from "./suites/files.mjs";
+import firefox from "./suites/firefox.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
 import node from "./suites/node.mjs";
 import oauth from "./suites/oauth.mjs";
 import readme from "./suites/readme.mjs";
+import runtimes from "./suites/runtimes.mjs";
 import shim from "./suites/shim.mjs";
 import types from "./suites/types.mjs";
 import workerd from "./suites/workerd.mjs";
@@ -32,6 +35,9 @@ const SUITES = {
   oauth,
   live,
   "example-extension": exampleExtension,
+  runtimes,
+  bundlers,
+  firefox,
 };
 
 const wanted = process.argv.slice(2);

@@ -10,6 +10,7 @@
 #   npm:FOLDER     the packages of FOLDER/package-lock.json
 #   python-servers the MCP servers of tools.versions that are Python packages, in .cache/python-servers, and git
 #   chromium       a Chromium, or the one that $CHROMIUM names
+#   firefox        a Firefox, or the one that $FIREFOX names
 source "$(dirname "$0")/env.sh"
 
 say() {
@@ -123,19 +124,32 @@ need_python_servers() {
   echo "${wanted[*]}" >"$stamp"
 }
 
-need_chromium() {
-  local command
-  if [ -n "${CHROMIUM:-}" ]; then
-    [ -x "$CHROMIUM" ] || fail "CHROMIUM=$CHROMIUM is not a program"
+# has_browser VARIABLE COMMAND...: whether the program that the variable names, or one of the commands, is there.
+has_browser() {
+  local variable=$1 command
+  shift
+  if [ -n "${!variable:-}" ]; then
+    [ -x "${!variable}" ] || fail "$variable=${!variable} is not a program"
     return
   fi
-  for command in chromium chromium-browser google-chrome; do
+  for command in "$@"; do
     command -v "$command" >/dev/null && return
   done
-  command -v apt-get >/dev/null || fail "no Chromium found: install one, or name one with CHROMIUM=/path/to/chromium"
+  command -v apt-get >/dev/null || fail "none of these is on PATH: $*; install one, or name one with $variable=/path/to/it"
+  return 1
+}
+
+need_chromium() {
+  has_browser CHROMIUM chromium chromium-browser google-chrome && return
   say "installing Chromium with apt-get"
   # Without fonts Chromium draws no text.
   apt_install chromium chromium fonts-liberation
+}
+
+need_firefox() {
+  has_browser FIREFOX firefox-esr firefox && return
+  say "installing Firefox ESR with apt-get"
+  apt_install firefox firefox-esr
 }
 
 for need in "$@"; do
@@ -154,6 +168,7 @@ for need in "$@"; do
     npm:*) need_npm "${need#npm:}" ;;
     python-servers) need_python_servers ;;
     chromium) need_chromium ;;
+    firefox) need_firefox ;;
     *) fail "unknown need '$need'" ;;
   esac
 done

@@ -21,6 +21,9 @@ further | cases      | npm:pkg-tests                                            
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
 further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
 further | size       | npm:src/js                                                   | node scripts/size.mjs
+further | runtimes   | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo             | node pkg-tests/run.mjs runtimes
+further | bundlers   | npm:pkg-tests npm:pkg-tests/bundlers npm:www/demo chromium    | node pkg-tests/run.mjs bundlers
+further | firefox    | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo firefox     | node pkg-tests/run.mjs firefox
 further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
 further | examples   | rust npm:pkg-tests npm:www npm:www/extension chromium        | node pkg-tests/run.mjs example-extension
 further | clients    | rust npm:pkg-tests/servers                                   | cargo build --example mcp_server --features tools,mcp-server && node pkg-tests/servers/official-clients.mjs target/debug/examples/mcp_server

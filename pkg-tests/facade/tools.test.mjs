@@ -55,6 +55,14 @@ test("a schema that cannot print itself is refused where the tool is made", () =
   assert.equal(typeof made.execute, "function");
 });
 
+test("a tool without a schema is refused", () => {
+  for (const input of [undefined, null, "string"])
+    assert.throws(() => tool({ description: "x", input, execute: () => 1 }), {
+      kind: "invalid-input",
+      message: /"x" needs an input schema/,
+    });
+});
+
 test("what a tool throws is a failed result, and the run goes on", async () => {
   const tools = {
     bad: tool({ description: "b", input: anything, execute: () => Promise.reject(new Error("the disk is full")) }),

@@ -80,10 +80,12 @@ export interface CompiledSchema {
 /** @internal */
 export function compileSchema(schema: Schema, of: string): CompiledSchema {
   if (isStandard(schema)) return { jsonSchema: printed(schema, of), standard: schema };
-  const pair = schema as SchemaPair;
-  if (isStandard(pair.schema) && typeof pair.jsonSchema === "object")
-    return { jsonSchema: pair.jsonSchema, standard: pair.schema };
-  if (typeof schema === "object" && schema !== null) return { jsonSchema: schema as JsonSchema, standard: undefined };
+  if (typeof schema === "object" && schema !== null) {
+    const pair = schema as SchemaPair;
+    return isStandard(pair.schema) && typeof pair.jsonSchema === "object"
+      ? { jsonSchema: pair.jsonSchema, standard: pair.schema }
+      : { jsonSchema: schema as JsonSchema, standard: undefined };
+  }
   throw invalidInput(
     `${of} needs an input schema: a JSON Schema, or a Standard Schema such as zod, valibot or arktype make`,
   );
