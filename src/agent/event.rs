@@ -177,7 +177,8 @@ pub enum EventKind {
         /// Tokens of the step, failed attempts and sub-agents included.
         usage: Usage,
     },
-    /// `run-suspended`: only approvals and client-side tools are open; nothing more happens until one is answered.
+    /// `run-suspended`: only approvals and client-side tools are open; nothing more happens until one is answered. Comes again
+    /// after an answer that leaves others open.
     RunSuspended,
     /// `run-end`: always the last event of a run, and always there.
     RunEnd(RunEnd),

@@ -149,6 +149,17 @@ impl Run {
         now: Millis,
         input: Input,
     ) -> Result<(), InputError> {
+        let is_answer = matches!(input, Input::Approval { .. } | Input::ToolEnded { .. });
+        self.take(conversation, now, input)?;
+        if is_answer && let Phase::Tools { suspension, .. } = &mut self.phase {
+            // Where others are still open, the run is suspended anew, and whoever waits for that is told.
+            *suspension = Suspension::None;
+        }
+        Ok(())
+    }
+
+    /// Hands an input to what waits for it.
+    fn take(&mut self, conversation: &mut Conversation, now: Millis, input: Input) -> Result<(), InputError> {
         if self.waits_within(&input) {
             let (batch, mut context) = self.tools(conversation, now)?;
             return batch.hand_down(&mut context, input);

@@ -153,6 +153,7 @@ fn a_denial_touches_only_its_call_and_the_run_is_suspended_meanwhile() {
     host.decide("1", Approval::Deny { reason: Some("too dangerous".into()) });
     assert!(result_text(&host, "1").contains("too dangerous"));
     assert_eq!(host.status(), Status::Suspended, "the other approval is still open");
+    assert_eq!(host.names().last(), Some(&"run-suspended"), "who goes away when the run waits is told again");
     host.decide("3", Approval::Allow);
     assert_eq!(host.status(), Status::Running);
     assert_eq!(
