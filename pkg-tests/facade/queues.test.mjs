@@ -80,6 +80,7 @@ test("a client-side tool suspends the run until its result is given", async () =
 
   const answers = scriptedModel(["In Oslo."]);
   const restored = new Agent({ model: answers, tools }).session(JSON.parse(JSON.stringify(session.toJSON())));
+  assert.deepEqual(restored.getState().clientCalls, session.getState().clientCalls);
   restored.toolResult("c1", { city: "Oslo" });
   assert.equal((await restored.resume().result).text, "In Oslo.");
   assert.deepEqual(restored.getState().clientCalls, []);

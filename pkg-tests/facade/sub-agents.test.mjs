@@ -128,3 +128,23 @@ test("a sub-agent takes what its schema says", async () => {
   assert.equal(inner.requests[0].messages[0].content[0].text, '{"city":"Oslo"}');
   assert.throws(() => subAgent({ description: "h", agent: {} }), /needs an agent/);
 });
+
+test("what waits within is known of a saved session before its run is resumed", async () => {
+  const execute = () => assert.fail("it was not allowed");
+  const tools = {
+    delete: tool({ description: "d", input: anything, needsApproval: true, execute }),
+    locate: tool({ description: "l", input: anything }),
+  };
+  const inner = scriptedModel([[call("delete", { path: "a" }), call("locate")]]);
+  const agent = helped(scriptedModel([[...delegate, call("locate", { precise: true })]]), inner, tools);
+  const session = agent.session();
+  await session.send("go").result;
+  const { pending, clientCalls } = session.getState();
+  assert.deepEqual([pending.length, clientCalls.length], [1, 1]);
+  const restored = agent.session(session.toJSON()).getState();
+  assert.deepEqual(
+    restored.pending,
+    pending.map(({ inputHash: _hash, ...waiting }) => waiting),
+  );
+  assert.deepEqual(restored.clientCalls, clientCalls);
+});

@@ -149,6 +149,11 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     return {
       approve: this.#options.approve as Approve | undefined,
       onEvent: this.#options.onEvent as AgentParts["onEvent"],
+      isClientSide: ([name = "", ...within]) => {
+        const tool = this.#options.tools?.[name];
+        if (tool === undefined || "agent" in tool) return tool?.agent.parts().isClientSide(within) ?? false;
+        return tool.execute === undefined;
+      },
       core: async (options, output) => {
         if (this.#isClosed) throw invalidInput("this agent is closed");
         const isOwn = options.model !== undefined || options.maxSteps !== undefined || output !== undefined;
@@ -222,6 +227,8 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
 export interface AgentParts {
   readonly approve: Approve | undefined;
   readonly onEvent: ((event: AgentEvent) => unknown) | undefined;
+  /** Whether the caller's client performs a tool. Of a tool of a sub-agent, the tools that lead to it come before it. */
+  isClientSide(path: readonly string[]): boolean;
   /** The agent in the module; one that `isOwn` is released by whoever asked for it. */
   core(
     options: RunOptions,

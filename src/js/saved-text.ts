@@ -14,13 +14,21 @@ export interface TreeEntry {
 /** What a user interface needs of a saved conversation before the module is loaded. */
 export interface SavedContents {
   readonly messages: readonly Message[];
-  /** The calls that wait for an approval. */
+  /** The calls that wait for an approval, those of sub-agents too. */
   readonly pending: readonly ToolCall[];
+  /** The calls that were at work, those of sub-agents too. */
+  readonly started: readonly StartedCall[];
   /** Whether a run is not finished. */
   readonly isOpen: boolean;
   /** Whether nothing is left of a run but to show its end. */
   readonly isEnding: boolean;
   readonly queued: QueuedMessages;
+}
+
+/** A call that was at work, and the tools whose agents lead to it, its own last. */
+export interface StartedCall {
+  readonly call: ToolCall;
+  readonly path: readonly string[];
 }
 
 /** A message that waits to be delivered. */
@@ -81,19 +89,19 @@ export const entriesOf = (lines: string): string[] => lines.split("\n").filter((
 export function contentsOf(text: string): SavedContents {
   const { entries, state } = read(text);
   const messages = historyOf(entries, state);
-  const run = state.run as { readonly phase?: { readonly calls?: readonly Entry[] } & Entry } | null | undefined;
+  const run = runOf(state);
   const isEnding = run?.phase?.type === "ending";
-  const waiting = run?.phase?.calls?.filter(({ stage }) => stage === "awaiting-approval") ?? [];
-  const last = messages.at(-1);
-  const calls = last?.role === "assistant" ? last.content.filter((part) => part.type === "tool-call") : [];
-  const pending = waiting.flatMap(({ callId, input }): ToolCall[] => {
-    const call = calls.find((candidate) => candidate.callId === callId);
-    return call === undefined
-      ? []
-      : [{ callId: call.callId, toolName: call.toolName, input: input === undefined ? call.input : input }];
-  });
   const queued = { steers: state.steers ?? [], followUps: state.followUps ?? [] } as QueuedMessages;
-  return { messages, pending, isOpen: run !== undefined && run !== null && !isEnding, isEnding, queued };
+  const calls = openCalls(entries, state, []);
+  const of = (stage: string): OpenCall[] => calls.filter((call) => call.stage === stage);
+  return {
+    messages,
+    pending: of("awaiting-approval").map(({ call }) => call),
+    started: of("started"),
+    isOpen: run !== undefined && run !== null && !isEnding,
+    isEnding,
+    queued,
+  };
 }
 
 /** Every message of a saved conversation in the order in which they came. */
@@ -141,6 +149,33 @@ export function forkText(text: string, id: string): string {
     JSON.stringify({ ...rest, head: id, steers: [], followUps: [], run: null }),
     "",
   ].join("\n");
+}
+
+interface OpenCall extends StartedCall {
+  readonly stage: unknown;
+}
+
+const runOf = (state: Entry) =>
+  state.run as { readonly phase?: { readonly calls?: readonly Entry[] } & Entry } | null | undefined;
+
+/** The calls that a run is at, those of sub-agents too. */
+function openCalls(entries: readonly Entry[], state: Entry, path: readonly string[]): OpenCall[] {
+  const last = historyOf(entries, state).at(-1);
+  const asked = last?.role === "assistant" ? last.content.filter((part) => part.type === "tool-call") : [];
+  return (runOf(state)?.phase?.calls ?? []).flatMap(({ callId, stage, input, session }): OpenCall[] => {
+    const call = asked.find((candidate) => candidate.callId === callId);
+    if (call === undefined) return [];
+    const { toolName } = call;
+    const tools = [...path, toolName];
+    if (stage !== "delegated")
+      return [{ stage, path: tools, call: { callId: call.callId, toolName, input: input ?? call.input } }];
+    const within = entries.filter((entry) => entry.type === "within" && entry.callId === callId);
+    return openCalls(
+      within.map(({ entry }) => entry as Entry),
+      session as Entry,
+      tools,
+    );
+  });
 }
 
 interface MessageEntry {

@@ -281,6 +281,9 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#status = restored?.isOpen === true ? "interrupted" : "idle";
     this.#isEnding = restored?.isEnding === true;
     this.#pending = restored?.pending ?? [];
+    this.#clientCalls = (restored?.started ?? [])
+      .filter(({ path }) => this.#parts.isClientSide(path))
+      .map(({ call }) => call);
     return new Transcript(restored?.messages);
   }
 
@@ -460,7 +463,6 @@ export class Session<T extends ToolSet = ToolSet> {
     if (this.#saved.text === undefined) return;
     this.#transcript = this.#restored();
     this.#streaming = new StreamingMessage();
-    this.#clientCalls = [];
     if (this.#status === "idle") this.#status = "error";
   }
 
