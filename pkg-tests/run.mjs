@@ -9,6 +9,7 @@ import durable from "./suites/durable.mjs";
 import exampleExtension from "./suites/example-extension.mjs";
 import files from "./suites/files.mjs";
 import firefox from "./suites/firefox.mjs";
+import interop from "./suites/interop.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
 import node from "./suites/node.mjs";
@@ -38,6 +39,7 @@ const SUITES = {
   runtimes,
   bundlers,
   firefox,
+  interop,
 };
 
 const wanted = process.argv.slice(2);

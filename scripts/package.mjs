@@ -84,6 +84,7 @@ async function buildEntries() {
     { name: "server", from: "server/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },
     { name: "trace", from: "trace.ts", module: "slim" },
+    { name: "ui", from: "ui/index.ts", module: "slim" },
   ];
   for (const { name, from, module } of entries) {
     await build({

@@ -23,7 +23,19 @@ const MEDIA_TYPES = {
  * @returns {Promise<{ url: string, stop: () => Promise<void> }>} `url` has no slash at its end
  */
 export function serveFolder(folder, headers = {}, redirects = {}) {
-  return listen(async (request, response) => {
+  return listen(folderOf(folder, headers, redirects));
+}
+
+/**
+ * What answers requests with the files of a folder.
+ *
+ * @param {string} folder
+ * @param {Record<string, string>} [headers] sent with every file
+ * @param {Record<string, string>} [redirects] from a path to a path
+ * @returns {import("node:http").RequestListener}
+ */
+export function folderOf(folder, headers = {}, redirects = {}) {
+  return async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url ?? "/", "http://localhost").pathname));
     if (path in redirects) return response.writeHead(302, { location: redirects[path] }).end();
     const file = join(folder, path.endsWith("/") ? `${path}index.html` : path);
@@ -31,7 +43,7 @@ export function serveFolder(folder, headers = {}, redirects = {}) {
     if (!found) return response.writeHead(404).end();
     response.writeHead(200, { "content-type": MEDIA_TYPES[extname(file)] ?? "application/octet-stream", ...headers });
     createReadStream(file).pipe(response);
-  });
+  };
 }
 
 /**

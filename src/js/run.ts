@@ -9,6 +9,12 @@ import { eventStream } from "./event-stream.js";
 import { type PartialOutput, PartialOutputReader, type RunOutput } from "./output.js";
 import { type MaybePromise, outputOf, type ToolSet } from "./tool.js";
 import { Transcript } from "./transcript.js";
+import {
+  uiEventStream,
+  type UIMessageChunk,
+  type UIMessageStreamOptions,
+  UIMessageWriter,
+} from "./ui-message-stream.js";
 
 /** One model call and its tools. */
 export interface Step {
@@ -157,11 +163,30 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
    */
   toResponse(init: ResponseInit = {}): Response {
     const encoder = new TextEncoder();
-    const body = this.#stream((events) => [encoder.encode(eventStream(events))], { untilSuspended: true });
-    const headers = new Headers(init.headers);
-    if (!headers.has("content-type")) headers.set("content-type", "text/event-stream; charset=utf-8");
-    if (!headers.has("cache-control")) headers.set("cache-control", "no-cache, no-transform");
-    return new Response(body, { ...init, headers });
+    const body = this.#stream((events) => [encoder.encode(eventStream(events))], { suspended: () => [] });
+    return streamResponse(body, init);
+  }
+
+  /**
+   * The run as chunks of the AI SDK's UI message stream. It ends when the run ends or waits for an approval or a client-side
+   * tool; an error is a chunk. Cancelling it aborts the run.
+   */
+  toUIMessageStream(options: UIMessageStreamOptions = {}): ReadableStream<UIMessageChunk> {
+    return this.#uiStream(options, (chunks) => chunks);
+  }
+
+  /**
+   * The run as an HTTP answer for `useChat` and the other clients of the AI SDK: their UI message stream, version 1. When the
+   * client goes away the run is aborted. `respondToChat` of `crablet/ui` reads what such a client posts.
+   */
+  toUIMessageStreamResponse(init: ResponseInit & UIMessageStreamOptions = {}): Response {
+    const encoder = new TextEncoder();
+    const body = this.#uiStream(init, (chunks, isOver) => [
+      encoder.encode(uiEventStream(chunks) + (isOver ? "data: [DONE]\n\n" : "")),
+    ]);
+    const response = streamResponse(body, init);
+    response.headers.set("x-vercel-ai-ui-message-stream", "v1");
+    return response;
   }
 
   /**
@@ -498,28 +523,62 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     this.#unlisten = () => signal.removeEventListener("abort", abort);
   }
 
+  #uiStream<Item>(
+    options: UIMessageStreamOptions,
+    convert: (chunks: readonly UIMessageChunk[], isOver: boolean) => readonly Item[],
+  ): ReadableStream<Item> {
+    const writer = new UIMessageWriter(options);
+    return this.#stream(
+      (events) => {
+        const chunks = writer.write(events as readonly AgentEvent[]);
+        if (writer.isStopped) this.abort(new CrabletError({ kind: "aborted", message: "the reader cannot take back" }));
+        return chunks.length === 0 ? [] : convert(chunks, false);
+      },
+      {
+        suspended: () => convert(writer.suspend(), true),
+        over: (thrown) => convert(thrown === undefined ? [] : writer.fail(thrown), true),
+      },
+    );
+  }
+
+  /**
+   * The run as a stream of something else.
+   *
+   * @param ends `suspended`: it ends with these when the run waits, else it goes on to the end of the run; `over`: it ends with
+   *   these, also when the run failed, else it fails as the run does.
+   */
   #stream<Item>(
     convert: (events: readonly AgentEvent<T>[]) => readonly Item[],
-    { untilSuspended = false } = {},
+    ends: {
+      readonly suspended?: () => readonly Item[];
+      readonly over?: (thrown: unknown) => readonly Item[];
+    } = {},
   ): ReadableStream<Item> {
     this.#claim();
+    const { suspended, over } = ends;
+    const next = async (): Promise<{ items: readonly Item[]; isLast: boolean }> => {
+      let batch: readonly AgentEvent<T>[] | undefined;
+      try {
+        batch = (await this.#next()) as readonly AgentEvent<T>[] | undefined;
+      } catch (thrown) {
+        if (over === undefined) throw thrown;
+        return { items: over(thrown), isLast: true };
+      }
+      if (batch === undefined) return { items: over?.(undefined) ?? [], isLast: true };
+      const items = convert(batch);
+      if (suspended === undefined || !this.#isSuspended(batch as readonly AgentEvent[]))
+        return { items, isLast: false };
+      this.#suspend();
+      return { items: [...items, ...suspended()], isLast: true };
+    };
     return new ReadableStream<Item>(
       {
         pull: async (controller) => {
           for (;;) {
-            const batch = (await this.#next()) as readonly AgentEvent<T>[] | undefined;
-            if (batch === undefined) {
-              controller.close();
-              return;
-            }
-            const items = convert(batch);
+            const { items, isLast } = await next();
             for (const item of items) controller.enqueue(item);
-            if (untilSuspended && this.#isSuspended(batch as readonly AgentEvent[])) {
-              this.#suspend();
-              controller.close();
-              return;
-            }
-            if (items.length > 0) return;
+            if (isLast) controller.close();
+            if (isLast || items.length > 0) return;
           }
         },
         cancel: () => this.#leave(),
@@ -527,6 +586,15 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
       { highWaterMark: 0 },
     );
   }
+}
+
+/** An answer of Server-Sent Events. */
+function streamResponse(body: ReadableStream<Uint8Array>, init: ResponseInit): Response {
+  const { status = 200, statusText = "" } = init;
+  const headers = new Headers(init.headers);
+  if (!headers.has("content-type")) headers.set("content-type", "text/event-stream; charset=utf-8");
+  if (!headers.has("cache-control")) headers.set("cache-control", "no-cache, no-transform");
+  return new Response(body, { status, statusText, headers });
 }
 
 /** Safari's streams are not iterable yet. */
