@@ -7,6 +7,7 @@ import bundlers from "./suites/bundlers.mjs";
 import cors from "./suites/cors.mjs";
 import durable from "./suites/durable.mjs";
 import exampleExtension from "./suites/example-extension.mjs";
+import exampleWorker from "./suites/example-worker.mjs";
 import files from "./suites/files.mjs";
 import firefox from "./suites/firefox.mjs";
 import interop from "./suites/interop.mjs";
@@ -36,6 +37,7 @@ const SUITES = {
   oauth,
   live,
   "example-extension": exampleExtension,
+  "example-worker": exampleWorker,
   runtimes,
   bundlers,
   firefox,

@@ -25,8 +25,8 @@ further | runtimes   | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo        
 further | bundlers   | npm:pkg-tests npm:pkg-tests/bundlers npm:www/demo chromium    | node pkg-tests/run.mjs bundlers
 further | firefox    | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo firefox     | node pkg-tests/run.mjs firefox
 further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
-further | examples   | rust npm:pkg-tests npm:www npm:www/extension chromium        | node pkg-tests/run.mjs example-extension
 further | interop    | npm:pkg-tests npm:pkg-tests/interop npm:www/demo chromium    | node pkg-tests/run.mjs interop
+further | examples   | rust npm:pkg-tests npm:www npm:www/extension npm:www/worker chromium | node pkg-tests/run.mjs example-extension example-worker
 further | clients    | rust npm:pkg-tests/servers                                   | cargo build --example mcp_server --features tools,mcp-server && node pkg-tests/servers/official-clients.mjs target/debug/examples/mcp_server
 further | live-rust  | rust npm:pkg-tests/servers python-servers                    | cargo test --test mcp_live -- --ignored
 SUITES

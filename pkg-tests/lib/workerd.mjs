@@ -36,33 +36,35 @@ export async function layPackage(project, folder, entries = {}) {
  * A worker and the network it may reach, as the configuration names them.
  *
  * @param {readonly string[]} modules the first one is the worker
- * @param {{ worker?: string, services?: string }} [more] further lines of the worker, and further services
+ * @param {{ worker?: string, services?: string, sockets?: string, rest?: string, port?: number }} [more] further lines of the worker,
+ *   further services, sockets and constants, and the port, a free one by default
  */
-export function workerdConfig(modules, { worker = "", services = "" } = {}) {
+export function workerdConfig(modules, { worker = "", services = "", sockets = "", rest = "", port = 0 } = {}) {
   const list = modules.map(
     (name) => `(name = "${name}", ${name.endsWith(".wasm") ? "wasm" : "esModule"} = embed "${name}")`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [ (name = "main", worker = .worker), (name = "net", network = (allow = ["private"]))${services} ],
-  sockets = [ (name = "http", address = "127.0.0.1:0", http = (), service = "main") ] );
+  sockets = [ (name = "http", address = "127.0.0.1:${port}", http = (), service = "main")${sockets} ] );
 const worker :Workerd.Worker = (
   modules = [
     ${list.join(",\n    ")}
   ],
   compatibilityDate = "2026-04-01",${worker}
   globalOutbound = "net" );
-`;
+${rest}`;
 }
 
 /**
  * Serves the `config.capnp` of a folder.
  *
  * @param {string} folder
+ * @param {readonly string[]} [args] further arguments
  */
-export async function startWorkerd(folder) {
+export async function startWorkerd(folder, args = []) {
   const program = join(dirname(require.resolve("workerd/package.json")), "bin/workerd");
-  const server = await startServer(program, ["serve", "--control-fd=3", "config.capnp"], {
+  const server = await startServer(program, ["serve", "--control-fd=3", ...args, "config.capnp"], {
     cwd: folder,
     controlFd: true,
     ready: /"event":"listen","socket":"http","port":(\d+)/,
