@@ -7,20 +7,23 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use crablet::mcp::transport::shim::{DEFAULT_PORT, PairingCode, Token};
+use crablet::mcp::transport::shim::{DEFAULT_PORT, PairingCode};
 use crablet::native::now;
 use crablet::native::process::GuardianCommand;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Config, ConfigError};
 use crate::doctor::examine;
-use crate::grants::{Grant, GrantError, GrantFile};
+use crate::extension::ExtensionId;
+use crate::grants::{Grant, GrantError, GrantFile, new_token};
+use crate::install::{InstallArguments, InstallError, UninstallArguments, install, uninstall};
 use crate::listener::{Shim, bind};
 use crate::log::note;
+use crate::native_host::{NativeHost, serve_extension};
 use crate::origin::{NotAnOrigin, Origin};
 use crate::pairings::{Pairing, PairingClient, PairingFile, Progress};
 use crate::reload::follow_config;
 use crate::sessions::Sessions;
+use crate::signals::EndSignals;
 use crate::state::{StateDirectory, StateError};
 
 /// The first argument of a guardian. Not a command for people, and so not in the help.
@@ -64,6 +67,12 @@ enum Command {
     Pair(PairArguments),
     /// Lists the tokens by their key ids.
     Tokens,
+    /// Lets a browser start the shim for extensions, which then need no port and no token.
+    Install(InstallArguments),
+    /// Takes that back from a browser, or from some extensions.
+    Uninstall(UninstallArguments),
+    /// What a browser starts for an extension: serves it over standard input and output.
+    NativeMessaging(NativeMessaging),
     /// Prints completions for a shell, to be sourced.
     Completions {
         /// Which shell.
@@ -93,6 +102,16 @@ struct Serve {
     /// How many seconds a process waits for a client that lost its connection.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     grace: u64,
+}
+
+#[derive(Debug, Args)]
+struct NativeMessaging {
+    /// The mcpServers file.
+    #[arg(long)]
+    config: PathBuf,
+    /// What the browser passes on, by which it names the extension.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    browser_arguments: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -141,6 +160,10 @@ pub(crate) enum CommandError {
     NotPaired,
     #[error("crablet-shim: {0}")]
     Origin(#[from] NotAnOrigin),
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    #[error("crablet-shim: {0}")]
+    NativeMessaging(String),
     #[error("crablet-shim: problems found: {0}")]
     Problems(u32),
     #[error("crablet-shim: no token has the key id {0:?}; `crablet-shim tokens` lists them")]
@@ -161,13 +184,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
     let grants = GrantFile::of(&state);
     match arguments.command {
         Command::Serve(arguments) => runtime()?.block_on(serve(arguments, grants, PairingFile::of(&state))),
-        Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &grants, &guardian()?)) {
+        Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &state, &guardian()?)) {
             0 => Ok(()),
             problems => Err(CommandError::Problems(problems)),
         },
         Command::Grant(arguments) => grant(arguments, &grants),
         Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state))),
         Command::Tokens => list(&grants),
+        Command::Install(arguments) => Ok(install(arguments, &state, &grants)?),
+        Command::Uninstall(arguments) => Ok(uninstall(arguments, &state, &grants)?),
+        Command::NativeMessaging(arguments) => runtime()?.block_on(serve_browser(arguments, grants)),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), NAME, &mut io::stdout());
             Ok(())
@@ -201,25 +227,30 @@ async fn serve(arguments: Serve, grants: GrantFile, pairings: PairingFile) -> Re
     let sessions = Sessions::new(guardian()?, Duration::from_secs(arguments.grace), grants.clone());
     let origins = (!origins.is_empty()).then_some(origins);
     let shim = Arc::new(Shim::new(config, port, origins, grants, pairings, sessions));
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut signals = EndSignals::listen()?;
     println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
     tokio::select! {
         () = Arc::clone(&shim).serve(listener) => {}
         () = follow_config(&shim, &arguments.config) => {}
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        () = signals.received() => {}
     }
     shim.sessions.shut_down().await;
     Ok(())
 }
 
+async fn serve_browser(arguments: NativeMessaging, grants: GrantFile) -> Result<(), CommandError> {
+    let NativeMessaging { config, browser_arguments } = arguments;
+    // A browser that is gone comes back with a new process, so that nothing waits for it.
+    let sessions = Sessions::new(guardian()?, Duration::ZERO, grants.clone());
+    let extension = ExtensionId::from_arguments(&browser_arguments);
+    let host = NativeHost { config, extension, grants, sessions };
+    serve_extension(host).await.map_err(CommandError::NativeMessaging)
+}
+
 fn grant(arguments: GrantArguments, grants: &GrantFile) -> Result<(), CommandError> {
-    let (mut key_id, mut secret) = ([0; 9], [0; 32]);
-    getrandom::fill(&mut key_id)?;
-    getrandom::fill(&mut secret)?;
     let origins = arguments.client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
-    let token = Token::from_random(key_id, secret);
-    grants.add(Grant { token: token.clone(), origins, servers: arguments.servers, granted_at: now() })?;
+    let token = new_token()?;
+    grants.add(Grant::new(token.clone(), origins, arguments.servers, now()))?;
     eprintln!("This token is shown once. Whoever has it can use the servers it names:");
     println!("{}", token.reveal());
     Ok(())
@@ -266,11 +297,7 @@ fn list(grants: &GrantFile) -> Result<(), CommandError> {
         eprintln!("No tokens; see `crablet-shim grant --help`.");
     }
     for grant in grants {
-        let origins = match grant.origins.as_slice() {
-            [] => "programs without an origin".to_owned(),
-            origins => origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        };
-        println!("{}  {}  for {origins}", grant.token.key_id(), grant.servers.join(", "));
+        println!("{}  {}  for {}", grant.token.key_id(), grant.servers.join(", "), grant.holder());
     }
     Ok(())
 }

@@ -8,14 +8,18 @@ use crablet::native::process::GuardianCommand;
 use crate::config::{Config, Server};
 use crate::era::{Answer, greet};
 use crate::grants::{Grant, GrantFile};
+use crate::install::{Installation, servers_of};
+use crate::launcher::Launcher;
 use crate::listener::bind;
+use crate::state::StateDirectory;
 
 /// The problems so far; everything else is only printed.
 #[derive(Debug, Default)]
 struct Problems(u32);
 
 /// Looks at everything, starts every server once, prints what it finds, and gives the number of problems.
-pub(crate) async fn examine(file: &Path, port: u16, grants: &GrantFile, guardian: &GuardianCommand) -> u32 {
+pub(crate) async fn examine(file: &Path, port: u16, state: &StateDirectory, guardian: &GuardianCommand) -> u32 {
+    let grants = GrantFile::of(state);
     let mut problems = Problems::default();
     let config = match Config::read(file) {
         Ok(config) => config,
@@ -30,6 +34,10 @@ pub(crate) async fn examine(file: &Path, port: u16, grants: &GrantFile, guardian
             problems.add("no token has been granted, so that nobody can come in; see `crablet-shim grant --help`");
         }
         Ok(granted) => examine_grants(&granted, &config, &mut problems),
+        Err(error) => problems.add(&error.to_string()),
+    }
+    match Installation::all(state) {
+        Ok(all) => all.iter().for_each(|one| examine_installation(one, file, state, guardian, &grants, &mut problems)),
         Err(error) => problems.add(&error.to_string()),
     }
     match bind(port).await {
@@ -55,6 +63,45 @@ fn examine_grants(granted: &[Grant], config: &Config, problems: &mut Problems) {
         }
     }
     good(&format!("tokens: {}", granted.len()));
+}
+
+fn examine_installation(
+    installation: &Installation,
+    config: &Path,
+    state: &StateDirectory,
+    guardian: &GuardianCommand,
+    grants: &GrantFile,
+    problems: &mut Problems,
+) {
+    let Installation { browser, host, folder } = installation;
+    let Some(manifest) = installation.manifest() else {
+        return problems.add(&format!(
+            "{browser} finds no {host}.json in {}; run `crablet-shim install` again, or `crablet-shim uninstall`",
+            folder.display()
+        ));
+    };
+    let written = std::fs::read_to_string(&manifest.program);
+    let wanted = [state.path(), config].map(std::path::absolute);
+    match (written, wanted) {
+        (Err(error), _) => problems.add(&format!(
+            "{browser} cannot start {} for extensions: {error}; run `crablet-shim install` again",
+            manifest.program.display()
+        )),
+        (Ok(written), [Ok(state_directory), Ok(config)]) => {
+            let launcher = Launcher { program: guardian.program.clone(), state_directory, config };
+            if launcher.text().is_ok_and(|text| text != written) {
+                let script = manifest.program.display();
+                remark(&format!("{script} starts the shim with another program, state directory or configuration"));
+            }
+        }
+        _ => {}
+    }
+    for extension in &manifest.extensions {
+        match servers_of(extension, grants) {
+            Ok(servers) => good(&format!("{browser} starts the shim for {extension}, which may use: {servers}")),
+            Err(error) => problems.add(&error.to_string()),
+        }
+    }
 }
 
 async fn examine_server(name: &str, server: &Server, guardian: &GuardianCommand, problems: &mut Problems) {

@@ -21,12 +21,8 @@ fn server(origins: &[&str]) -> Server {
 }
 
 fn grant(key: u8, origins: &[&str]) -> Grant {
-    Grant {
-        token: Token::from_random([key; 9], [key; 32]),
-        origins: origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect(),
-        servers: vec!["files".into(), "narrow".into()],
-        granted_at: NOW,
-    }
+    let origins = origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect();
+    Grant::new(Token::from_random([key; 9], [key; 32]), origins, vec!["files".into(), "narrow".into()], NOW)
 }
 
 /// A handshake, good unless a test changes it.

@@ -5,6 +5,7 @@ use crablet::json::Object;
 use crablet::mcp::transport::shim::Token;
 use serde::{Serialize, Serializer};
 
+use crate::extension::ExtensionId;
 use crate::origin::Origin;
 use crate::state::{PrivateFile, StateDirectory, StateError};
 
@@ -14,23 +15,40 @@ use crate::state::{PrivateFile, StateDirectory, StateError};
 pub(crate) struct Grant {
     #[serde(serialize_with = "reveal")]
     pub(crate) token: Token,
-    /// The origins it works for; none for a program that sends no `Origin`.
+    /// The origins it works for; none for a program that sends no `Origin`, and for an extension.
     pub(crate) origins: Vec<Origin>,
+    /// The extension that uses it over native messaging, and nobody otherwise: its token is never shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) extension: Option<ExtensionId>,
     pub(crate) servers: Vec<String>,
     pub(crate) granted_at: Millis,
 }
 
 impl Grant {
+    /// A token for pages, or for programs where there are no origins.
+    pub(crate) fn new(token: Token, origins: Vec<Origin>, servers: Vec<String>, granted_at: Millis) -> Self {
+        Self { token, origins, extension: None, servers, granted_at }
+    }
+
     /// Whether a client with this `Origin` header, or without one, may use the token.
     pub(crate) fn allows_origin(&self, header: Option<&str>) -> bool {
         match header {
             Some(header) => self.origins.iter().any(|origin| origin.matches(header)),
-            None => self.origins.is_empty(),
+            None => self.origins.is_empty() && self.extension.is_none(),
         }
     }
 
     pub(crate) fn allows_server(&self, server: &str) -> bool {
         self.servers.iter().any(|allowed| allowed == server)
+    }
+
+    /// Who it is for, for a list that people read.
+    pub(crate) fn holder(&self) -> String {
+        match (&self.extension, self.origins.as_slice()) {
+            (Some(extension), _) => format!("the extension {extension}, over native messaging"),
+            (None, []) => "programs without an origin".to_owned(),
+            (None, origins) => origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }
     }
 }
 
@@ -70,6 +88,35 @@ impl GrantFile {
         })?
     }
 
+    /// Lets an extension use exactly these servers over native messaging, under this token unless it may use them already.
+    pub(crate) fn allow_extension(
+        &self,
+        extension: &ExtensionId,
+        servers: &[String],
+        token: Token,
+        now: Millis,
+    ) -> Result<(), GrantError> {
+        self.0.change("grants", read_grant, |grants| {
+            let is_its = |grant: &Grant| grant.extension.as_ref() == Some(extension);
+            if grants.iter().any(|grant| is_its(grant) && grant.servers == servers) {
+                return Ok(());
+            }
+            grants.retain(|grant| !is_its(grant));
+            if grants.len() >= MAX_GRANTS {
+                return Err(GrantError::TooMany);
+            }
+            let extension = Some(extension.clone());
+            grants.push(Grant { extension, ..Grant::new(token, Vec::new(), servers.to_vec(), now) });
+            Ok(())
+        })?
+    }
+
+    /// Removes what an extension was allowed over native messaging.
+    pub(crate) fn forget_extension(&self, extension: &ExtensionId) -> Result<(), GrantError> {
+        let forget = |grants: &mut Vec<Grant>| grants.retain(|grant| grant.extension.as_ref() != Some(extension));
+        Ok(self.0.change("grants", read_grant, forget)?)
+    }
+
     /// Removes the grants of a key id, and says whether there was one.
     pub(crate) fn revoke(&self, key_id: &str) -> Result<bool, GrantError> {
         let removed = self.0.change("grants", read_grant, |grants| {
@@ -81,16 +128,25 @@ impl GrantFile {
     }
 }
 
+/// A token that nobody has yet.
+pub(crate) fn new_token() -> Result<Token, getrandom::Error> {
+    let (mut key_id, mut secret) = ([0; 9], [0; 32]);
+    getrandom::fill(&mut key_id)?;
+    getrandom::fill(&mut secret)?;
+    Ok(Token::from_random(key_id, secret))
+}
+
 /// A grant that this version understands. One that it does not opens nothing.
 fn read_grant(object: &Object<'_>) -> Option<Grant> {
     let origins: Vec<String> = object.read("origins")?;
     let origins = origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<_, _>>().ok()?;
-    Some(Grant {
-        token: Token::parse(&object.string("token")?).ok()?,
-        origins,
-        servers: object.read("servers")?,
-        granted_at: Millis(object.integer("grantedAt").unwrap_or(0)),
-    })
+    let extension = match object.get("extension") {
+        Some(_) => Some(ExtensionId::parse(&object.string("extension")?).ok()?),
+        None => None,
+    };
+    let token = Token::parse(&object.string("token")?).ok()?;
+    let granted_at = Millis(object.integer("grantedAt").unwrap_or(0));
+    Some(Grant { extension, ..Grant::new(token, origins, object.read("servers")?, granted_at) })
 }
 
 fn reveal<S: Serializer>(token: &Token, serializer: S) -> Result<S::Ok, S::Error> {
@@ -105,12 +161,8 @@ mod tests {
     use super::*;
 
     fn grant(key: u8, origins: &[&str]) -> Grant {
-        Grant {
-            token: Token::from_random([key; 9], [2; 32]),
-            origins: origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect(),
-            servers: vec!["files".into()],
-            granted_at: Millis(1),
-        }
+        let origins = origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect();
+        Grant::new(Token::from_random([key; 9], [2; 32]), origins, vec!["files".into()], Millis(1))
     }
 
     #[test]
@@ -137,5 +189,27 @@ mod tests {
         }
         let native = grant(1, &[]);
         assert!(native.allows_origin(None) && !native.allows_origin(Some("https://a.example")));
+    }
+
+    #[test]
+    fn what_an_extension_may_use_is_replaced_and_opens_nothing_else() {
+        let directory = StateDirectory::scratch("extension-grants");
+        let file = GrantFile::of(&directory);
+        let extension = ExtensionId::parse("notes@example.org").unwrap();
+        let allow = |key, servers: &[&str]| {
+            let servers: Vec<_> = servers.iter().map(|server| (*server).to_owned()).collect();
+            file.allow_extension(&extension, &servers, Token::from_random([key; 9], [2; 32]), Millis(1)).unwrap();
+            file.read().unwrap()
+        };
+        file.add(grant(1, &["https://a.example"])).unwrap();
+        let first = allow(2, &["files"]);
+        assert_eq!(first.len(), 2);
+        assert!(!first[1].allows_origin(None) && !first[1].allows_origin(Some("")));
+        assert_eq!(allow(3, &["files"])[1].token, first[1].token);
+        let replaced = allow(4, &["files", "notes"]);
+        assert_eq!((replaced.len(), replaced[1].servers.len()), (2, 2));
+        file.forget_extension(&extension).unwrap();
+        assert_eq!(file.read().unwrap().len(), 1);
+        directory.remove();
     }
 }

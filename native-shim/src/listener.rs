@@ -29,7 +29,7 @@ use crate::origin::Origin;
 use crate::pairing_socket::serve_pairing;
 use crate::pairings::PairingFile;
 use crate::sessions::Sessions;
-use crate::socket::serve_socket;
+use crate::socket::{Client, serve_socket};
 
 /// Everything that the connections share.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Shim {
                     if let (Some(socket), Some(server)) =
                         (upgrade(request).await, config.servers.get(&admission.server))
                     {
-                        serve_socket(socket, admission, server, &shim.sessions).await;
+                        serve_socket(socket, Client::of(&admission), server, &shim.sessions).await;
                     }
                     drop(permit);
                 });

@@ -8,6 +8,9 @@
 //! crablet-shim revoke <key-id>                                      takes one back, from open connections too
 //! crablet-shim doctor --config servers.json                         says what is wrong with a set-up
 //! crablet-shim serve --config servers.json [--port 6735] [--origin https://app.example]… [--grace 60]
+//! crablet-shim install --browser chrome --extension ID --server files --config servers.json
+//!                                                                   lets a browser start the shim for an extension
+//! crablet-shim uninstall --browser chrome                           takes that back
 //! ```
 //!
 //! `servers.json` is the usual `{ "mcpServers": { "<name>": { "command", "args", "env", "cwd", "disabled" } } }`, with
@@ -15,6 +18,9 @@
 //! `lifetimeSeconds`, `processes`). A change of the file counts for
 //! connections made after it. Commands, arguments, environment
 //! and directories come from this file only: a client names a server and nothing else.
+//!
+//! What a browser starts for an extension is `native-messaging`, by way of a script that `install` writes: it serves that
+//! extension over standard input and output (`crablet::mcp::transport::shim` has the wire format) and ends with the pipe.
 //!
 //! `serve` listens on 127.0.0.1 alone and checks each request in this order, before anything is started: the peer is on
 //! this machine, the path is exactly `/servers/<name>`, `Host` is this shim, `Origin` is allowed (`null` never is), the
@@ -28,23 +34,32 @@
 //! it with all its descendants when the shim is gone, killed or not. A client that loses its socket has the grace to come
 //! back to the same process, and neither side loses or repeats a message.
 
+mod browser;
 mod cli;
 mod config;
 mod crashes;
 mod doctor;
 mod era;
+mod extension;
 mod gate;
 mod grants;
+mod install;
+mod launcher;
 mod limits;
 mod listener;
 mod lockout;
 mod log;
+mod native_host;
+mod native_messages;
 mod origin;
 mod pairing_socket;
 mod pairings;
+#[cfg(windows)]
+mod registry;
 mod reload;
 mod session;
 mod sessions;
+mod signals;
 mod socket;
 mod state;
 

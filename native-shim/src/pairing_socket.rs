@@ -49,7 +49,7 @@ fn pair(
     let origins = origin.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let redeemed = pairings.redeem(request, origin.as_deref(), authority, (key_id, nonce), now())?;
     let Some(Match { answer, token, servers }) = redeemed else { return Ok(None) };
-    grants.add(Grant { token, origins, servers, granted_at: now() })?;
+    grants.add(Grant::new(token, origins, servers, now()))?;
     Ok(Some(answer.to_frame()))
 }
 

@@ -30,8 +30,7 @@ impl World {
         let directory = StateDirectory::scratch(&format!("session-{name}"));
         let grants = GrantFile::of(&directory);
         let token = Token::from_random([1; 9], [2; 32]);
-        let grant =
-            Grant { token: token.clone(), origins: vec![], servers: vec!["echo".into()], granted_at: Millis(1) };
+        let grant = Grant::new(token.clone(), vec![], vec!["echo".into()], Millis(1));
         grants.add(grant).unwrap();
         let options = SessionOptions {
             server: "echo".into(),

@@ -1,9 +1,11 @@
-//! One upgraded socket: the shim's proof, the client's wish, and then frames in both directions.
+//! One client that was let in: the shim's proof, the client's wish, and then frames in both directions.
 
+use std::future::ready;
+use std::pin::pin;
 use std::time::Duration;
 
 use crablet::mcp::transport::shim::{Attach, Frame, FrameKind, server_proof};
-use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use futures_util::{Sink, SinkExt, Stream, StreamExt, stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -15,25 +17,55 @@ use crate::gate::Admission;
 use crate::session::{Attachment, OUTGOING_QUEUE};
 use crate::sessions::Sessions;
 
+/// A client that was let in.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The name of the server that it wants.
+    pub(crate) server: String,
+    /// The grant that lets it in.
+    pub(crate) key_id: String,
+    /// The shim's answer to the client's nonce.
+    pub(crate) proof: String,
+}
+
+impl Client {
+    /// The client of a handshake.
+    pub(crate) fn of(admission: &Admission) -> Self {
+        let Admission { server, token, nonce, .. } = admission;
+        Self { server: server.clone(), key_id: token.key_id().to_owned(), proof: server_proof(token, nonce) }
+    }
+}
+
 /// Serves a socket until it ends.
 pub(crate) async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
-    admission: Admission,
+    client: Client,
     server: &Server,
     sessions: &Sessions,
 ) {
-    let (mut sink, mut stream) = socket.split();
-    let Admission { server: name, token, nonce, .. } = admission;
-    let proof = unnumbered(FrameKind::Proof, server_proof(&token, &nonce).into_bytes());
-    if sink.send(proof).await.is_err() {
+    let (sink, stream) = socket.split();
+    let sink = sink.with(|frame: Vec<u8>| ready(Ok::<_, tungstenite::Error>(Message::Binary(frame.into()))));
+    serve_frames(pin!(sink), pin!(frames_of(stream)), client, server, sessions).await;
+}
+
+/// Serves encoded frames that come and go somewhere, until one of both ends.
+pub(crate) async fn serve_frames(
+    mut sink: impl Sink<Vec<u8>> + Unpin,
+    mut stream: impl Stream<Item = Frame> + Unpin,
+    client: Client,
+    server: &Server,
+    sessions: &Sessions,
+) {
+    let Client { server: name, key_id, proof } = client;
+    if sink.send(unnumbered(FrameKind::Proof, proof.into_bytes())).await.is_err() {
         return;
     }
-    let Ok(Some(first)) = timeout(ATTACH_LIMIT, next_frame(&mut stream)).await else { return };
+    let Ok(Some(first)) = timeout(ATTACH_LIMIT, stream.next()).await else { return };
     let attach = match first.text().and_then(Attach::parse) {
         Ok(attach) if first.kind == FrameKind::Attach => attach,
         _ => return,
     };
-    let session = match sessions.find(&name, server, token.key_id(), &attach) {
+    let session = match sessions.find(&name, server, &key_id, &attach) {
         Ok(session) => session,
         Err(sentence) => return end(&mut sink, sentence).await,
     };
@@ -47,7 +79,7 @@ pub(crate) async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin>(
     // Each direction goes on while the other waits: what a client has seen is told even when it reads slowly.
     let write = async {
         while let Some(frame) = frames.recv().await {
-            if !matches!(timeout(SILENCE_LIMIT, sink.send(Message::Binary(frame.into()))).await, Ok(Ok(()))) {
+            if !matches!(timeout(SILENCE_LIMIT, sink.send(frame)).await, Ok(Ok(()))) {
                 return;
             }
         }
@@ -55,7 +87,7 @@ pub(crate) async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin>(
         drop(timeout(SILENCE_LIMIT, sink.close()).await);
     };
     let read = async {
-        while let Ok(Some(frame)) = timeout(SILENCE_LIMIT, next_frame(&mut stream)).await {
+        while let Ok(Some(frame)) = timeout(SILENCE_LIMIT, stream.next()).await {
             if received.send(frame).await.is_err() {
                 // The writer still has to say why.
                 return std::future::pending().await;
@@ -66,6 +98,11 @@ pub(crate) async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin>(
         () = write => {}
         () = read => {}
     }
+}
+
+/// The frames of a socket, until it ends or holds something else.
+fn frames_of(stream: impl Stream<Item = tungstenite::Result<Message>> + Unpin) -> impl Stream<Item = Frame> {
+    stream::unfold(stream, |mut stream| async { Some((next_frame(&mut stream).await?, stream)) })
 }
 
 /// The next frame, or `None` when the socket ended or holds something else.
@@ -80,14 +117,14 @@ async fn next_frame(stream: &mut (impl Stream<Item = tungstenite::Result<Message
 }
 
 /// Tells the client why there is nothing to attach to.
-async fn end(sink: &mut (impl Sink<Message> + Unpin), sentence: String) {
+async fn end(sink: &mut (impl Sink<Vec<u8>> + Unpin), sentence: String) {
     if sink.send(unnumbered(FrameKind::Gone, sentence.into_bytes())).await.is_ok() {
         drop(sink.close().await);
     }
 }
 
-fn unnumbered(kind: FrameKind, payload: Vec<u8>) -> Message {
-    Message::Binary(Frame { kind, number: 0, seen: 0, payload }.encode().into())
+fn unnumbered(kind: FrameKind, payload: Vec<u8>) -> Vec<u8> {
+    Frame { kind, number: 0, seen: 0, payload }.encode()
 }
 
 /// From the upgrade to the client's first frame; both are on one machine.

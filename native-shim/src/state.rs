@@ -46,6 +46,10 @@ impl StateDirectory {
         chosen.or_else(of_user).map(Self).ok_or(StateError::NoDirectory)
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     pub(crate) fn file(&self, name: &'static str) -> PrivateFile {
         PrivateFile { directory: self.0.clone(), name }
     }

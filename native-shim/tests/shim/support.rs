@@ -389,11 +389,11 @@ pub(crate) async fn assert_gone(id: u64) {
     panic!("process {id} is still there:\n{status}");
 }
 
-fn write_config(directory: &Path, text: &str) {
+pub(crate) fn write_config(directory: &Path, text: &str) {
     std::fs::write(directory.join("servers.json"), text).unwrap();
 }
 
-fn scratch_directory() -> PathBuf {
+pub(crate) fn scratch_directory() -> PathBuf {
     let mut name = [0; 8];
     getrandom::fill(&mut name).unwrap();
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{:016x}", u64::from_be_bytes(name)));

@@ -33,9 +33,30 @@
 //!
 //! Numbers start at 1 in each direction and grow by one. A receiver skips frames of a kind it does not know.
 
+//!
+//! # Over native messaging
+//!
+//! A browser that starts the shim for an extension (`crablet-shim native-messaging`) carries the same frames as JSON,
+//! each behind its length ([`NativeMessageReader`]). `channel` is a number that the extension gives each connection, and
+//! never again to another in the same process:
+//!
+//! | from | message |
+//! |---|---|
+//! | the extension | `{"type":"open","channel":1,"server":"<name>","protocols":[…]}`: the subprotocols of step 1 |
+//! | the shim | `{"type":"open","channel":1}`, or `{"type":"refused","channel":1,"reason":"…"}` |
+//! | both | `{"type":"frame","channel":1,"data":"<base64>"}` |
+//! | the shim | with `"more":true`, since a browser takes 1 MiB at a time: the channel's next frame message continues it |
+//! | both | `{"type":"close","channel":1}` |
+//! | the shim | `{"type":"failed","reason":"…"}`, last: it cannot go on |
+//!
+//! The browser vouches for the extension, so that the proofs are made with a token that everybody knows
+//! ([`NATIVE_MESSAGING_TOKEN`]). The shim ends with its connection to the browser, and all its servers with it: the grace
+//! of a hello is 0.
+
 mod frame;
 mod hello;
 mod link;
+mod native_messaging;
 mod pairing;
 mod proof;
 mod token;
@@ -43,6 +64,10 @@ mod token;
 pub use frame::{Frame, FrameKind, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES};
 pub use hello::{Attach, Exit, Hello, ServerEra};
 pub use link::{Link, Receipt, WINDOW_BYTES, WINDOW_FRAMES};
+pub use native_messaging::{
+    MAX_BROWSER_MESSAGE_BYTES, MAX_HOST_MESSAGE_BYTES, NATIVE_MESSAGING_TOKEN, NativeMessageReader,
+    write_native_message,
+};
 pub use pairing::{PAIRING_PATH, PAIRING_SUBPROTOCOL, PairAnswer, PairContext, PairRequest, PairingCode};
 pub use proof::{ClientProof, MAX_PROOF_AGE, ProofContext, server_proof, verify_server_proof};
 pub use token::Token;
