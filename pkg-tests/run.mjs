@@ -13,6 +13,7 @@ import firefox from "./suites/firefox.mjs";
 import interop from "./suites/interop.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
+import nativeMessaging from "./suites/native-messaging.mjs";
 import node from "./suites/node.mjs";
 import oauth from "./suites/oauth.mjs";
 import readme from "./suites/readme.mjs";
@@ -35,6 +36,7 @@ const SUITES = {
   bundler,
   cors,
   oauth,
+  "native-messaging": nativeMessaging,
   live,
   "example-extension": exampleExtension,
   "example-worker": exampleWorker,

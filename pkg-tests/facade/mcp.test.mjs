@@ -201,6 +201,17 @@ test("where there is no WebSocket, the error says what to do", async (context) =
   );
 });
 
+test("outside of an extension there is no native messaging, and the error says what to do", async () => {
+  await assert.rejects(
+    mcp.connect(mcp.nativeMessaging({ server: "files" })),
+    (error) => error.kind === "invalid-input" && /permission nativeMessaging.*mcp\.shim\(\)/s.test(error.message),
+  );
+  assert.throws(
+    () => mcp.nativeMessaging({}),
+    (error) => error.kind === "invalid-input",
+  );
+});
+
 test("a token that is none is refused with a reason", async () => {
   await assert.rejects(
     mcp.connect(mcp.shim({ server: "files", token: "nonsense", WebSocket: RefusedSocket })),

@@ -9,7 +9,7 @@ import { findChromium, QUIET } from "../../www/demo/chromium.mjs";
  * Opens an empty page in a new browser, and fails the callback's promise on any error of the page.
  *
  * @template T
- * @param {(page: import("playwright-core").Page) => Promise<T>} use
+ * @param {(page: import("playwright-core").Page, profile: string) => Promise<T>} use gets the data directory too
  * @param {{ extension?: string }} [options] the folder of an extension to load
  * @returns {Promise<T>}
  */
@@ -28,7 +28,7 @@ export async function withPage(use, { extension } = {}) {
     const page = await context.newPage();
     const errors = [];
     page.on("pageerror", (error) => errors.push(error.message));
-    const result = await use(page);
+    const result = await use(page, profile);
     if (errors.length > 0) throw new Error(`the page threw: ${errors.join("; ")}`);
     return result;
   } finally {

@@ -45,6 +45,7 @@ export type {
   McpSamplingResult,
   McpUrlRequest,
 } from "./mcp-handlers.js";
+export type { McpNativeMessagingOptions } from "./mcp-native-messaging.js";
 export type { McpPairing, McpPairOptions } from "./mcp-pairing.js";
 export type { McpPort } from "./mcp-port.js";
 export { sampleWith, type SampleOptions } from "./mcp-sampling.js";

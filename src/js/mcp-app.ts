@@ -1,3 +1,4 @@
+import { fromBase64 } from "./base64.js";
 import { CrabletError } from "./error.js";
 import type { McpResourceContents, McpTool } from "./mcp-protocol.js";
 
@@ -45,7 +46,8 @@ export function appUriOf(tool: McpTool): string | undefined {
 /** @internal The user interface in the contents of its resource. */
 export function appOf(uri: string, contents: readonly McpResourceContents[]): McpApp {
   const found = contents.find((part) => part.mimeType?.replaceAll(" ", "") === MEDIA_TYPE);
-  const html = found?.text ?? (found?.blob === undefined ? undefined : decoded(found.blob));
+  const html =
+    found?.text ?? (found?.blob === undefined ? undefined : new TextDecoder().decode(fromBase64(found.blob)));
   if (found === undefined || html === undefined) {
     throw new CrabletError({
       kind: "protocol",
@@ -61,8 +63,4 @@ export function appOf(uri: string, contents: readonly McpResourceContents[]): Mc
     ...(domain && { domain }),
     ...(prefersBorder !== undefined && { prefersBorder }),
   };
-}
-
-function decoded(base64: string): string {
-  return new TextDecoder().decode(Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)));
 }

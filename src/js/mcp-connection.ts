@@ -4,6 +4,7 @@ import { toJson } from "./json.js";
 import { load } from "./load.js";
 import { UI_EXTENSION, UI_SETTINGS } from "./mcp-app.js";
 import { answerOf, capabilitiesOf } from "./mcp-handlers.js";
+import type { NativeShim } from "./mcp-native-messaging.js";
 import { PortUse } from "./mcp-port.js";
 import type { McpEvent, McpLogLevel, McpServerInfo, McpTool } from "./mcp-protocol.js";
 import type { McpServer } from "./mcp.js";
@@ -41,7 +42,8 @@ export async function connectServer(name: string, options: McpServer, signal?: A
     return { core, server, info };
   } catch (thrown) {
     server.free();
-    throw thrown;
+    // The module knows of sockets only.
+    throw (options as Partial<NativeShim>).failure?.() ?? thrown;
   }
 }
 

@@ -4,6 +4,7 @@ import { connectServer } from "./mcp-connection.js";
 import type { McpHandlers } from "./mcp-handlers.js";
 import { type McpPort, portPair } from "./mcp-port.js";
 import type { McpEraRecord, McpEvent } from "./mcp-protocol.js";
+import { nativeMessaging } from "./mcp-native-messaging.js";
 import { pairShim } from "./mcp-pairing.js";
 import type { OAuthOptions } from "./oauth.js";
 import type { MaybePromise } from "./tool.js";
@@ -89,6 +90,17 @@ export const mcp = {
       throw invalidInput("mcp.shim() needs the name of a server and the token that `crablet-shim` gave for this page");
     return { ...options, type: "shim", url: String(options.url ?? SHIM_URL).replace(/\/+$/, "") };
   },
+
+  /**
+   * A local server that `crablet-shim` runs, by its name in the shim's configuration, for an extension that the shim was
+   * installed for (`crablet-shim install`): the browser starts the shim, so that there is neither port nor token. Works where
+   * an extension has `runtime.connectNative`, with the permission `nativeMessaging`. The servers end with the service worker or
+   * page that connected.
+   *
+   * @throws CrabletError `invalid-input` without `server`; when it connects also where there is no native messaging, `network`
+   * when the shim is not installed or ended, and `auth` when this extension may not use it or the server.
+   */
+  nativeMessaging,
 
   /**
    * Obtains a token for this page or extension from the shim, with a code that a person reads from the terminal of

@@ -1,3 +1,5 @@
+import { toBase64 } from "./base64.js";
+
 /** Tokens as the provider counted them. What it did not say is absent. */
 export interface Usage {
   readonly inputTokens?: number;
@@ -131,18 +133,9 @@ export interface BytesPart {
 /** @internal The parts of a prompt in their JSON form. */
 export function contentOf(input: Input): readonly (TextPart | FilePart)[] {
   if (typeof input === "string") return [{ type: "text", text: input }];
-  return input.map((part) => (isBytes(part) ? { ...part, data: base64(part.data) } : part));
+  return input.map((part) => (isBytes(part) ? { ...part, data: toBase64(part.data) } : part));
 }
 
 function isBytes(part: TextPart | BytesPart | FilePart): part is BytesPart {
   return part.type !== "text" && typeof part.data === "object";
-}
-
-function base64(bytes: Uint8Array): string {
-  let binary = "";
-  // Spread arguments are limited by the stack, so a big file goes in pieces.
-  for (let start = 0; start < bytes.length; start += 0x8000) {
-    binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
-  }
-  return btoa(binary);
 }

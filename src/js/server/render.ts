@@ -1,4 +1,5 @@
 // What is sent, in the words of each revision.
+import { toBase64 } from "../base64.js";
 import { outputOf } from "../tool.js";
 import type { PromptMessage, ResourceContent, ServerPrompt, ServerResource, ServerTool } from "./catalog.js";
 import { schemaFaults } from "./check-schema.js";
@@ -87,7 +88,7 @@ function block(part: Fields, version: string): Fields {
     return version >= "2025-06-18"
       ? { type: "resource_link", uri: url, name: name ?? url, mimeType }
       : { type: "text", text: url };
-  const blob = data instanceof Uint8Array ? base64(data) : String(data);
+  const blob = data instanceof Uint8Array ? toBase64(data) : String(data);
   if (mimeType.startsWith("image/")) return { type: "image", data: blob, mimeType };
   if (mimeType.startsWith("audio/") && version >= "2025-03-26") return { type: "audio", data: blob, mimeType };
   return { type: "resource", resource: { uri: `file:///${name ?? "result"}`, mimeType, blob } };
@@ -100,7 +101,7 @@ export function resourceContents(
 ): readonly Fields[] {
   const kind = mimeType === undefined ? {} : { mimeType };
   if (typeof content === "string") return [{ uri, ...kind, text: content }];
-  if (content instanceof Uint8Array) return [{ uri, ...kind, blob: base64(content) }];
+  if (content instanceof Uint8Array) return [{ uri, ...kind, blob: toBase64(content) }];
   return content as readonly Fields[];
 }
 
@@ -108,13 +109,3 @@ export function promptMessages(given: string | readonly PromptMessage[]): readon
   if (typeof given !== "string") return given as unknown as readonly Fields[];
   return [{ role: "user", content: { type: "text", text: given } }];
 }
-
-function base64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let start = 0; start < bytes.length; start += CHUNK)
-    binary += String.fromCharCode(...bytes.subarray(start, start + CHUNK));
-  return btoa(binary);
-}
-
-/** As many bytes as any engine takes as arguments of one call. */
-const CHUNK = 8_192;
