@@ -84,6 +84,7 @@ async function buildEntries() {
     { name: "server", from: "server/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },
     { name: "trace", from: "trace.ts", module: "slim" },
+    { name: "react", from: "react/index.ts", module: "slim" },
     { name: "ui", from: "ui/index.ts", module: "slim" },
   ];
   for (const { name, from, module } of entries) {
@@ -95,6 +96,7 @@ async function buildEntries() {
       target: "es2022",
       platform: "neutral",
       charset: "utf8",
+      external: ["react"],
       logLevel: "warning",
       plugins: [resolver(module)],
     });

@@ -1,1 +1,2 @@
 import "./chat-page.mjs";
+import "./react-page.mjs";

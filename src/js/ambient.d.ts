@@ -17,3 +17,16 @@ declare module "*.wasm?module" {
   const module: WebAssembly.Module;
   export default module;
 }
+
+// What `crablet/react` uses of React, so that building the package does not need it.
+declare module "react" {
+  export function useEffect(effect: () => void | (() => void), dependencies?: readonly unknown[]): void;
+  export function useMemo<Value>(make: () => Value, dependencies: readonly unknown[]): Value;
+  export function useRef<Value>(initial: Value): { current: Value };
+  export function useState<Value>(initial: Value | (() => Value)): [Value, (value: Value) => void];
+  export function useSyncExternalStore<Value>(
+    subscribe: (listener: () => void) => () => void,
+    getSnapshot: () => Value,
+    getServerSnapshot?: () => Value,
+  ): Value;
+}
