@@ -7,6 +7,7 @@ import bundlers from "./suites/bundlers.mjs";
 import cors from "./suites/cors.mjs";
 import durable from "./suites/durable.mjs";
 import exampleExtension from "./suites/example-extension.mjs";
+import exampleReact from "./suites/example-react.mjs";
 import exampleWorker from "./suites/example-worker.mjs";
 import files from "./suites/files.mjs";
 import firefox from "./suites/firefox.mjs";
@@ -40,6 +41,7 @@ const SUITES = {
   live,
   "example-extension": exampleExtension,
   "example-worker": exampleWorker,
+  "example-react": exampleReact,
   runtimes,
   bundlers,
   firefox,

@@ -4,13 +4,13 @@ import { deferred } from "../facade/support.mjs";
 import { listen } from "./servers.mjs";
 
 /**
- * @param {{ steps: number, tool: string, held?: boolean }} options the name of the tool, which takes `{ n }`; with `held: false` no
- *   answer waits
+ * @param {{ steps: number, tool: string, input?: (step: number) => object, held?: boolean }} options the name of the tool and what it
+ *   is given, `{ n }` by default; with `held: false` no answer waits
  * @returns {Promise<{ url: string, asked: (step: number, times?: number) => Promise<void>, release: (step: number) => void, keys: Set<string>, stop: () => Promise<void> }>}
  *   `asked` resolves when the answer of a step was begun so many times; the step after the last one is the closing answer.
  *   `keys` has what clients authorized themselves with
  */
-export async function startSteppingModel({ steps, tool, held = true }) {
+export async function startSteppingModel({ steps, tool, input = (n) => ({ n }), held = true }) {
   const asked = new Map();
   const released = new Map();
   const keys = new Set();
@@ -46,7 +46,7 @@ export async function startSteppingModel({ steps, tool, held = true }) {
       say({ content: results.map(({ content }) => content).join(", ") });
       say({}, "stop");
     } else {
-      const call = { name: tool, arguments: JSON.stringify({ n: step }) };
+      const call = { name: tool, arguments: JSON.stringify(input(step)) };
       say({ tool_calls: [{ index: 0, id: `call-${step}`, type: "function", function: call }] });
       say({}, "tool_calls");
     }
