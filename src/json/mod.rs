@@ -5,9 +5,13 @@ mod partial;
 mod raw;
 pub mod schema;
 mod string;
+#[cfg(feature = "wires")]
+mod written;
 
 pub use object::Object;
 pub use partial::complete;
 pub use raw::RawJson;
 pub use schema::{Schema, SchemaError};
 pub use string::read_string;
+#[cfg(feature = "wires")]
+pub(crate) use written::{add_member, filled, listed, number, quoted, quoted_list};

@@ -39,6 +39,12 @@ impl RawJson {
         self.0.get()
     }
 
+    /// Values as a JSON array.
+    #[cfg(any(feature = "anthropic", feature = "bedrock"))]
+    pub(crate) fn listed(values: &[Self]) -> String {
+        super::listed(&values.iter().map(|value| value.as_str().to_owned()).collect::<Vec<_>>())
+    }
+
     /// Reads the text into a type.
     ///
     /// # Errors

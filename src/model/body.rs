@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::{Map, Value};
-
 use super::http::HttpRequest;
 use super::names::wire_tool_name;
 use super::request::{Access, ModelRequest, ToolSpec};
 use super::tool_schema;
 use crate::error::{Error, ErrorKind};
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, add_member, filled, quoted};
 
 /// The members of the body in order. The messages and tools are shared with the cache and copied once, into the body.
 #[derive(Debug, Default)]
@@ -21,39 +18,44 @@ pub(super) struct RequestBody {
 #[derive(Debug)]
 enum Member {
     Json(String),
-    Shared(Arc<str>),
     /// Elements of one array; each is a comma-separated list of elements, or empty.
     List(Vec<Arc<str>>),
 }
 
 impl RequestBody {
-    pub(super) fn set<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Error> {
-        let json = json(value)?;
+    /// Sets a member to JSON.
+    pub(super) fn set(&mut self, name: &str, json: String) {
         self.put(name, Member::Json(json));
-        Ok(())
     }
 
-    pub(super) fn set_optional<T: Serialize>(&mut self, name: &str, value: Option<&T>) -> Result<(), Error> {
-        value.map_or(Ok(()), |value| self.set(name, value))
+    pub(super) fn set_text(&mut self, name: &str, text: &str) {
+        self.set(name, quoted(text));
+    }
+
+    /// Sets the settings that all protocols have, by this one's names for them. Those that are not set are left out.
+    pub(super) fn set_all(&mut self, members: impl IntoIterator<Item = (&'static str, Option<String>)>) {
+        for (name, json) in members {
+            self.set_optional(name, json);
+        }
+    }
+
+    pub(super) fn set_optional(&mut self, name: &str, json: Option<String>) {
+        if let Some(json) = json {
+            self.set(name, json);
+        }
     }
 
     /// Sets an object of texts.
-    pub(super) fn set_map(&mut self, name: &str, members: &[(String, String)]) -> Result<(), Error> {
-        let members = members.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
-        self.set(name, &members.collect::<Map<_, _>>())
-    }
-
-    pub(super) fn set_shared(&mut self, name: &str, json: Arc<str>) {
-        self.put(name, Member::Shared(json));
+    pub(super) fn set_map(&mut self, name: &str, members: &[(String, String)]) {
+        let mut map = "{}".to_owned();
+        for (name, value) in members {
+            add_member(&mut map, name, &quoted(value));
+        }
+        self.set(name, map);
     }
 
     pub(super) fn set_list(&mut self, name: &str, elements: Vec<Arc<str>>) {
         self.put(name, Member::List(elements));
-    }
-
-    /// Sets each member of an object.
-    pub(super) fn set_all(&mut self, members: &Map<String, Value>) -> Result<(), Error> {
-        members.iter().try_for_each(|(name, value)| self.set(name, value))
     }
 
     /// Puts the caller's own members over the others. An object goes into the one that is there.
@@ -72,7 +74,6 @@ impl RequestBody {
         let known = self.members.iter().find(|(candidate, _)| candidate == name);
         let merged = match known {
             Some((_, Member::Json(known))) => merged(known, &value),
-            Some((_, Member::Shared(known))) => merged(known, &value),
             _ => None,
         };
         self.put(name, Member::Json(merged.unwrap_or(value)));
@@ -106,11 +107,10 @@ impl RequestBody {
             String::with_capacity(self.members.iter().map(|(name, member)| name.len() + member.len() + 4).sum());
         for (name, member) in &self.members {
             body.push(if body.is_empty() { '{' } else { ',' });
-            body.push_str(&Value::from(name.as_str()).to_string());
+            body.push_str(&quoted(name));
             body.push(':');
             match member {
                 Member::Json(json) => body.push_str(json),
-                Member::Shared(json) => body.push_str(json),
                 Member::List(elements) => {
                     body.push('[');
                     let mut is_first = true;
@@ -133,16 +133,9 @@ impl Member {
     fn len(&self) -> usize {
         match self {
             Self::Json(json) => json.len(),
-            Self::Shared(json) => json.len(),
             Self::List(elements) => elements.iter().map(|element| element.len() + 1).sum::<usize>() + 2,
         }
     }
-}
-
-/// The JSON text of a value that is sent.
-pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
-    serde_json::to_string(value)
-        .map_err(|error| Error::new(ErrorKind::Internal, format!("the request could not be written: {error}")))
 }
 
 /// Separates the content of one message from that of the next in an encoded group. JSON text holds no such character.
@@ -151,22 +144,22 @@ const SEPARATOR: char = '\u{1e}';
 
 /// A group for [`joined`]: the content of each message, with a letter before it for who speaks. Empty contents are left out.
 #[cfg(any(feature = "gemini", feature = "bedrock"))]
-pub(super) fn separated(messages: &[(char, Vec<Value>)]) -> Result<String, Error> {
+pub(super) fn separated(messages: &[(char, Vec<String>)]) -> String {
     let mut group = String::new();
     for (speaker, content) in messages.iter().filter(|(_, content)| !content.is_empty()) {
         if !group.is_empty() {
             group.push(SEPARATOR);
         }
         group.push(*speaker);
-        group.push_str(&content.iter().map(json).collect::<Result<Vec<_>, _>>()?.join(","));
+        group.push_str(&content.join(","));
     }
-    Ok(group)
+    group
 }
 
 /// The messages of these groups, in which neighbours of one speaker have become one message, since the speakers must
 /// alternate. The wire writes each from the speaker's letter and the content.
 #[cfg(any(feature = "gemini", feature = "bedrock"))]
-pub(super) fn joined(groups: &[Arc<str>], write: impl Fn(char, &str) -> String) -> Vec<Arc<str>> {
+pub(super) fn joined(groups: &[Arc<str>], write: &dyn Fn(char, &str) -> String) -> Vec<Arc<str>> {
     let mut messages: Vec<(char, Vec<&str>)> = Vec::new();
     for piece in groups.iter().flat_map(|group| group.split(SEPARATOR)) {
         let mut content = piece.chars();
@@ -179,6 +172,22 @@ pub(super) fn joined(groups: &[Arc<str>], write: impl Fn(char, &str) -> String) 
     messages.into_iter().map(|(speaker, contents)| write(speaker, &contents.join(",")).into()).collect()
 }
 
+/// Members of an object, with their JSON.
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+pub(super) type Members = Vec<(&'static str, String)>;
+
+/// An object of the members that are there, unless none is.
+#[cfg(any(feature = "gemini", feature = "bedrock"))]
+pub(super) fn object(members: impl IntoIterator<Item = (&'static str, Option<String>)>) -> Option<String> {
+    let mut object = "{}".to_owned();
+    for (name, json) in members {
+        if let Some(json) = json {
+            add_member(&mut object, name, &json);
+        }
+    }
+    (object != "{}").then_some(object)
+}
+
 /// What the caller asked for and the wire cannot carry.
 pub(super) fn invalid(told: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidInput, told)
@@ -188,23 +197,30 @@ pub(super) fn invalid(told: impl Into<String>) -> Error {
 fn merged(first: &str, second: &str) -> Option<String> {
     let (first, second) = (Object::parse(first).ok()?, Object::parse(second).ok()?);
     let kept = first.iter().filter(|(name, _)| second.get(name).is_none());
-    let members = kept.chain(second.iter()).map(|(name, value)| Some(format!("{}:{}", json(name).ok()?, value.get())));
-    Some(format!("{{{}}}", members.collect::<Option<Vec<_>>>()?.join(",")))
+    let mut object = "{}".to_owned();
+    for (name, value) in kept.chain(second.iter()) {
+        add_member(&mut object, name, value.get());
+    }
+    Some(object)
 }
 
 /// The tools, separated by commas. The wire writes each from the members `name` and `description`, with a comma behind
 /// them, and the schema. An empty description is left out, since some services refuse one.
-pub(super) fn tool_list<'tool>(
-    tools: impl Iterator<Item = &'tool ToolSpec>,
-    write: impl Fn(&str, &str) -> String,
+pub(super) fn tool_list(
+    tools: &mut dyn Iterator<Item = &ToolSpec>,
+    write: &dyn Fn(&str, &str) -> String,
 ) -> Result<String, Error> {
     let mut list = Vec::new();
     for tool in tools {
-        let mut members = format!("\"name\":{},", json(wire_tool_name(&tool.name).as_ref())?);
-        if !tool.description.is_empty() {
-            members.push_str(&format!("\"description\":{},", json(&tool.description)?));
-        }
+        let members = described(&tool.name, Some(tool.description.as_str()).filter(|text| !text.is_empty()));
         list.push(write(&members, &tool_schema::lowered(&tool.input_schema)?));
     }
     Ok(list.join(","))
+}
+
+/// The members `name` and `description`, with a comma behind each.
+pub(super) fn described(name: &str, description: Option<&str>) -> String {
+    let name = filled(r#""name":$,"#, &[&wire_tool_name(name)]);
+    let description = description.map(|text| filled(r#""description":$,"#, &[text]));
+    name + &description.unwrap_or_default()
 }

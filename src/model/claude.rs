@@ -1,23 +1,19 @@
 //! What Anthropic and Bedrock have in common: what the names of Claude's models tell, and how they are asked to reason
 //! (platform.claude.com/docs, "Extended thinking", "Adaptive thinking" and "Effort").
 
-use serde_json::{Map, Value, json};
-
-use super::body::invalid;
+use super::body::{Members, invalid};
 use super::request::{Effort, Reasoning, RequestOptions, ToolChoice};
 use crate::error::Error;
+use crate::json::filled;
 
 /// The fewest tokens that may be set aside for reasoning.
 const MIN_BUDGET: u64 = 1024;
 
 /// The members of the request that ask for reasoning, and how many tokens they set aside for it.
-pub(super) fn thinking(model: &str, options: &RequestOptions) -> Result<(Map<String, Value>, u64), Error> {
-    let mut members = Map::new();
-    let mut set = |name: &str, value| members.insert(name.to_owned(), value);
-    let Some(reasoning) = options.reasoning else { return Ok((members, 0)) };
+pub(super) fn thinking(model: &str, options: &RequestOptions) -> Result<(Members, u64), Error> {
+    let Some(reasoning) = options.reasoning else { return Ok((Vec::new(), 0)) };
     if reasoning == Reasoning::Off {
-        set("thinking", json!({"type": "disabled"}));
-        return Ok((members, 0));
+        return Ok((vec![("thinking", r#"{"type":"disabled"}"#.to_owned())], 0));
     }
     if matches!(options.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) {
         return Err(invalid("Claude cannot be made to call a tool while it reasons; leave one of the two out"));
@@ -26,17 +22,14 @@ pub(super) fn thinking(model: &str, options: &RequestOptions) -> Result<(Map<Str
     // The first one of these still takes a number.
     if version < ADAPTIVE || (version == ADAPTIVE && matches!(reasoning, Reasoning::Budget(_))) {
         let budget = budget(model, reasoning, options.max_tokens)?;
-        set("thinking", json!({"type": "enabled", "budget_tokens": budget}));
-        return Ok((members, budget));
+        let thinking = filled(r#"{"type":"enabled","budget_tokens":@}"#, &[&budget.to_string()]);
+        return Ok((vec![("thinking", thinking)], budget));
     }
-    let mut thinking = json!({"type": "adaptive"});
-    if version > ADAPTIVE {
-        // Otherwise these hide what they reason.
-        thinking = json!({"type": "adaptive", "display": "summarized"});
-    }
-    set("thinking", thinking);
-    set("output_config", json!({"effort": effort(reasoning, version)}));
-    Ok((members, 0))
+    // Those after it hide what they reason unless they are asked.
+    let thinking =
+        if version > ADAPTIVE { r#"{"type":"adaptive","display":"summarized"}"# } else { r#"{"type":"adaptive"}"# };
+    let config = filled(r#"{"effort":$}"#, &[effort(reasoning, version)]);
+    Ok((vec![("thinking", thinking.to_owned()), ("output_config", config)], 0))
 }
 
 /// From this version on, models choose themselves how much to reason and take an effort; older ones take a number of tokens.

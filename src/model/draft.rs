@@ -46,27 +46,24 @@ impl<'request> Draft<'request> {
     }
 
     /// The encoded turns.
-    pub(super) fn turns(
-        &mut self,
-        encode: impl Fn(&Turn<'_>) -> Result<String, Error>,
-    ) -> Result<Vec<Arc<str>>, Error> {
+    pub(super) fn turns(&mut self, encode: &dyn Fn(&Turn<'_>) -> String) -> Result<Vec<Arc<str>>, Error> {
         let reader = Reader { model: &self.model, files: self.request.model.files, rules: self.rules };
         self.cache.turns(&self.request.messages, &reader, encode)
     }
 
     /// The tools, of which the wire writes the functions.
-    pub(super) fn tools(&mut self, write: impl Fn(&str, &str) -> String) -> Result<Tools, Error> {
+    pub(super) fn tools(&mut self, write: &dyn Fn(&str, &str) -> String) -> Result<Tools, Error> {
         let own = &self.options.provider_tools;
-        let functions = self.cache.tools(&self.request.tools, own, || {
+        let functions = self.cache.tools(&self.request.tools, own, &|| {
             let replaced: Vec<_> = own.iter().filter_map(name_of).collect();
-            tool_list(self.request.tools.iter().filter(|tool| !replaced.contains(&tool.name)), write)
+            tool_list(&mut self.request.tools.iter().filter(|tool| !replaced.contains(&tool.name)), write)
         })?;
         Ok(Tools { functions, own: own.iter().map(|tool| tool.as_str().into()).collect() })
     }
 
     /// Refuses a prompt with a file that the wire cannot carry. In older messages and in results the model reads a note in
     /// its place: a conversation goes on although it once had such a file.
-    pub(super) fn check_files<T>(&self, encode: impl Fn(&File) -> Result<T, Error>) -> Result<(), Error> {
+    pub(super) fn check_files(&self, encode: &dyn Fn(&File) -> Result<String, Error>) -> Result<(), Error> {
         let Some(Body::User(prompt)) = self.request.messages.last().map(|message| &message.body) else { return Ok(()) };
         for content in &prompt.content {
             if let Content::File(file) = content

@@ -99,18 +99,18 @@ impl OpenCache<'_> {
     ///
     /// # Errors
     ///
-    /// Those of `encode`, and `invalid-input` when there is nothing to send.
+    /// `invalid-input` when there is nothing to send.
     pub(super) fn turns(
         &mut self,
         history: &[Arc<Message>],
         reader: &Reader<'_>,
-        encode: impl Fn(&Turn<'_>) -> Result<String, Error>,
+        encode: &dyn Fn(&Turn<'_>) -> String,
     ) -> Result<Vec<Arc<str>>, Error> {
         let groups = transcript::groups(history, reader);
         let mut turns = Vec::with_capacity(groups.len() + 2);
         let mut sent = Vec::with_capacity(groups.len());
         for group in &groups {
-            let json = self.group(group, || group.turn(reader).map_or(Ok(String::new()), |turn| encode(&turn)))?;
+            let json = self.group(group, &|| group.turn(reader).map(|turn| encode(&turn)).unwrap_or_default());
             if !json.is_empty() {
                 turns.push(json);
                 sent.push(group);
@@ -121,15 +121,15 @@ impl OpenCache<'_> {
         };
         let note = |text| encode(&Turn::User(vec![TurnContent::Text(Cow::Borrowed(text))]));
         if reader.rules.begins_with_user && !first.begins_with_user() {
-            turns.insert(0, note(BEGINNING)?.into());
+            turns.insert(0, note(BEGINNING).into());
         }
         if reader.rules.ends_with_user && last.ends_with_model(reader) {
-            turns.push(note(GO_ON)?.into());
+            turns.push(note(GO_ON).into());
         }
         Ok(turns)
     }
 
-    fn group(&mut self, group: &Group<'_>, encode: impl FnOnce() -> Result<String, Error>) -> Result<Arc<str>, Error> {
+    fn group(&mut self, group: &Group<'_>, encode: &dyn Fn() -> String) -> Arc<str> {
         let first = group.messages.first().map_or(0, |message| Arc::as_ptr(message) as usize);
         let key = Key { reader: self.reader, first, repetition: group.repetition, is_paused: group.is_paused };
         if let Some(entry) = self.cache.entries.get_mut(&key) {
@@ -137,16 +137,16 @@ impl OpenCache<'_> {
                 && entry.messages.iter().zip(group.messages).all(|(left, right)| Arc::ptr_eq(left, right));
             if is_same {
                 entry.last_used = self.cache.request;
-                return Ok(entry.json.clone());
+                return entry.json.clone();
             }
         }
-        let json: Arc<str> = encode()?.into();
+        let json: Arc<str> = encode().into();
         let entry = Entry { messages: group.messages.to_vec(), json: json.clone(), last_used: self.cache.request };
         self.cache.bytes += json.len();
         if let Some(replaced) = self.cache.entries.insert(key, entry) {
             self.cache.bytes -= replaced.json.len();
         }
-        Ok(json)
+        json
     }
 
     /// The encoded tools, made by `encode` if they are not there. Tools of the provider count, since they can take the
@@ -155,7 +155,7 @@ impl OpenCache<'_> {
         &mut self,
         tools: &Arc<[ToolSpec]>,
         provider_tools: &Arc<[RawJson]>,
-        encode: impl FnOnce() -> Result<String, Error>,
+        encode: &dyn Fn() -> Result<String, Error>,
     ) -> Result<Arc<str>, Error> {
         let is_same = |known: &&CachedTools| {
             known.reader == self.reader && Arc::ptr_eq(&known.tools, tools) && known.provider_tools == *provider_tools

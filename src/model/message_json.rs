@@ -201,6 +201,15 @@ impl File {
             _ => "file",
         }
     }
+
+    /// Where the file is, or its bytes in the form of an address (RFC 2397).
+    #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+    pub(super) fn address(&self) -> String {
+        match &self.data {
+            FileData::Base64(data) => format!("data:{};base64,{data}", self.media_type),
+            FileData::Url(url) => url.clone(),
+        }
+    }
 }
 
 impl Source {

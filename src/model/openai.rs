@@ -1,10 +1,8 @@
 //! What OpenAI's two protocols share.
 
-use super::body;
-use super::names::wire_tool_name;
+use super::body::described;
 use super::output::OutputStyle;
 use super::request::OutputSchema;
-use crate::error::Error;
 use crate::json::schema::Dialect;
 
 /// OpenAI's models from `gpt-4o` on are held to a schema (guide "Structured Outputs", 2026-02).
@@ -19,13 +17,10 @@ pub(super) fn style_of_openai(model: &str) -> OutputStyle {
 impl OutputSchema {
     /// The members that OpenAI's two protocols have for it. A schema that strict mode has no words for is sent as it is,
     /// for the model to follow as well as it can.
-    pub(super) fn members(&self) -> Result<String, Error> {
+    pub(super) fn members(&self) -> String {
         let strict = Dialect::OpenAi.lower(&self.schema);
-        let mut members = format!("\"name\":{},", body::json(wire_tool_name(&self.name).as_ref())?);
-        if let Some(description) = &self.description {
-            members.push_str(&format!("\"description\":{},", body::json(description)?));
-        }
+        let members = described(&self.name, self.description.as_deref());
         let schema = strict.as_ref().unwrap_or(&self.schema).as_str();
-        Ok(format!("{members}\"schema\":{schema},\"strict\":{}", strict.is_some()))
+        format!("{members}\"schema\":{schema},\"strict\":{}", strict.is_some())
     }
 }

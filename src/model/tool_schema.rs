@@ -5,9 +5,9 @@
 //! than 2020-12 (Anthropic). Servers of the Model Context Protocol send all of these. What is sent never demands more than
 //! the schema does, and the input is checked against the schema itself.
 
-use super::body::{invalid, json};
+use super::body::invalid;
 use crate::error::Error;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, add_member, listed, quoted_list};
 
 /// How deep subschemas are followed.
 const MAX_DEPTH: usize = 64;
@@ -29,8 +29,8 @@ pub(super) fn lowered(schema: &RawJson) -> Result<String, Error> {
         return Ok(text.to_owned());
     }
     let mut lowered = Lowered::default();
-    lowered.gather(&root, &root, Place::Root)?;
-    lowered.write()
+    lowered.gather(&root, &root, Place::Root);
+    Ok(lowered.write())
 }
 
 /// The keywords that a root may not have.
@@ -66,10 +66,10 @@ struct Lowered {
 }
 
 impl Lowered {
-    fn gather(&mut self, document: &Object<'_>, schema: &Object<'_>, place: Place) -> Result<(), Error> {
+    fn gather(&mut self, document: &Object<'_>, schema: &Object<'_>, place: Place) {
         self.followed += 1;
         if self.followed > MAX_BRANCHES {
-            return Ok(());
+            return;
         }
         for (keyword, value) in schema.iter() {
             let branch = match keyword {
@@ -80,18 +80,18 @@ impl Lowered {
             match keyword {
                 "$ref" => {
                     if let Some(target) = schema.string("$ref").and_then(|reference| resolve(document, &reference)) {
-                        self.gather(document, &target, place)?;
+                        self.gather(document, &target, place);
                     }
                 }
                 "allOf" | "anyOf" | "oneOf" => {
                     for schema in schema.objects(keyword) {
-                        self.gather(document, &schema, branch)?;
+                        self.gather(document, &schema, branch);
                     }
                 }
                 "properties" => {
                     for (name, property) in Object::parse(value.get()).unwrap_or_default().iter() {
                         if !self.properties.iter().any(|(known, _)| known == name) {
-                            self.properties.push((name.to_owned(), modern(property.get(), 0)?));
+                            self.properties.push((name.to_owned(), modern(property.get(), 0)));
                         }
                     }
                 }
@@ -100,7 +100,7 @@ impl Lowered {
                     self.required.extend(names);
                 }
                 "$defs" | "definitions" if place == Place::Root => {
-                    self.others.push((keyword.to_owned(), modern_members(value.get(), 0)?));
+                    self.others.push((keyword.to_owned(), modern_members(value.get(), 0)));
                 }
                 "type" | "required" => {}
                 _ if place == Place::Root && !is_refused(keyword) => {
@@ -109,16 +109,15 @@ impl Lowered {
                 _ => {}
             }
         }
-        Ok(())
     }
 
-    fn write(mut self) -> Result<String, Error> {
+    fn write(mut self) -> String {
         let mut members = vec![("type".to_owned(), "\"object\"".to_owned())];
-        members.push(("properties".to_owned(), object(&self.properties)?));
+        members.push(("properties".to_owned(), object(&self.properties)));
         self.required.retain(|name| self.properties.iter().any(|(known, _)| known == name));
         self.required.dedup();
         if !self.required.is_empty() {
-            members.push(("required".to_owned(), json(&self.required)?));
+            members.push(("required".to_owned(), quoted_list(&self.required)));
         }
         for (name, value) in self.others {
             if !members.iter().any(|(known, _)| *known == name) {
@@ -136,23 +135,23 @@ fn resolve<'text>(document: &Object<'text>, reference: &str) -> Option<Object<'t
 }
 
 /// A subschema with its keywords in the form of 2020-12.
-fn modern(schema: &str, depth: usize) -> Result<String, Error> {
-    let Ok(parsed) = Object::parse(schema) else { return Ok(schema.to_owned()) };
+fn modern(schema: &str, depth: usize) -> String {
+    let Ok(parsed) = Object::parse(schema) else { return schema.to_owned() };
     if depth > MAX_DEPTH || !is_old(schema) {
-        return Ok(schema.to_owned());
+        return schema.to_owned();
     }
     let is_exclusive = |keyword: &str| parsed.boolean(keyword) == Some(true);
     let mut members = Vec::new();
     for (keyword, value) in parsed.iter() {
         let text = value.get();
         let (keyword, text) = match keyword {
-            "items" if text.starts_with('[') => ("prefixItems", modern_list(&parsed, keyword, depth)?),
+            "items" if text.starts_with('[') => ("prefixItems", modern_list(&parsed, keyword, depth)),
             "exclusiveMinimum" | "exclusiveMaximum" | "required" if matches!(text, "true" | "false") => continue,
             "minimum" if is_exclusive("exclusiveMinimum") => ("exclusiveMinimum", text.to_owned()),
             "maximum" if is_exclusive("exclusiveMaximum") => ("exclusiveMaximum", text.to_owned()),
-            "properties" | "patternProperties" | "$defs" | "definitions" => (keyword, modern_members(text, depth)?),
-            "allOf" | "anyOf" | "oneOf" | "prefixItems" => (keyword, modern_list(&parsed, keyword, depth)?),
-            "items" | "additionalProperties" | "not" => (keyword, modern(text, depth + 1)?),
+            "properties" | "patternProperties" | "$defs" | "definitions" => (keyword, modern_members(text, depth)),
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => (keyword, modern_list(&parsed, keyword, depth)),
+            "items" | "additionalProperties" | "not" => (keyword, modern(text, depth + 1)),
             _ => (keyword, text.to_owned()),
         };
         members.push((keyword.to_owned(), text));
@@ -160,21 +159,24 @@ fn modern(schema: &str, depth: usize) -> Result<String, Error> {
     object(&members)
 }
 
-fn modern_members(schemas: &str, depth: usize) -> Result<String, Error> {
+fn modern_members(schemas: &str, depth: usize) -> String {
     let schemas = Object::parse(schemas).unwrap_or_default();
-    let members = schemas.iter().map(|(name, schema)| Ok((name.to_owned(), modern(schema.get(), depth + 1)?)));
-    object(&members.collect::<Result<Vec<_>, Error>>()?)
+    let members: Vec<_> =
+        schemas.iter().map(|(name, schema)| (name.to_owned(), modern(schema.get(), depth + 1))).collect();
+    object(&members)
 }
 
-fn modern_list(schema: &Object<'_>, keyword: &str, depth: usize) -> Result<String, Error> {
+fn modern_list(schema: &Object<'_>, keyword: &str, depth: usize) -> String {
     let schemas = schema.array(keyword).unwrap_or_default();
-    let schemas = schemas.into_iter().map(|schema| modern(schema.get(), depth + 1));
-    Ok(format!("[{}]", schemas.collect::<Result<Vec<_>, _>>()?.join(",")))
+    listed(&schemas.into_iter().map(|schema| modern(schema.get(), depth + 1)).collect::<Vec<_>>())
 }
 
-fn object(members: &[(String, String)]) -> Result<String, Error> {
-    let members = members.iter().map(|(name, value)| Ok(format!("{}:{value}", json(name)?)));
-    Ok(format!("{{{}}}", members.collect::<Result<Vec<_>, Error>>()?.join(",")))
+fn object(members: &[(String, String)]) -> String {
+    let mut object = "{}".to_owned();
+    for (name, value) in members {
+        add_member(&mut object, name, value);
+    }
+    object
 }
 
 #[cfg(test)]

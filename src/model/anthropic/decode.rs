@@ -4,14 +4,13 @@ use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
 use super::super::blocks::{Numbering, OpenBlock, OpenBlocks};
-use super::super::body::json;
 use super::super::event::ModelEvent;
 use super::super::message::{Source, StopReason, Usage};
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use super::scan::{BlockDelta, text_member};
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, add_member, filled, quoted};
 
 /// What is known of one answer so far.
 #[derive(Debug)]
@@ -118,7 +117,7 @@ impl MessageDecoder {
             }
             "redacted_thinking" => {
                 events.push(ModelEvent::ReasoningStart { block });
-                Content::Redacted { replay: start.string("data").and_then(|data| member("redacted", &data)) }
+                Content::Redacted { replay: start.string("data").and_then(|data| member("redacted", &quoted(&data))) }
             }
             "tool_use" => {
                 self.has_calls = true;
@@ -127,7 +126,7 @@ impl MessageDecoder {
                 events.push(ModelEvent::ToolInputStart { block, id, name });
                 let initial = start.get("input").map(|input| input.get().to_owned());
                 let initial = initial.filter(|input| !is_empty_object(input) && input != "null");
-                let replay = start.get("caller").and_then(|caller| member("caller", caller));
+                let replay = start.get("caller").and_then(|caller| member("caller", caller.get()));
                 Content::Call { initial, has_delta: false, replay }
             }
             _ => Content::Provider {
@@ -304,11 +303,11 @@ fn end_block(open: OpenBlock<Content>, events: &mut Vec<ModelEvent>) {
     let OpenBlock { block, content, .. } = open;
     match content {
         Content::Text { citations } => {
-            let replay = if citations.is_empty() { None } else { member("citations", &citations) };
+            let replay = if citations.is_empty() { None } else { member("citations", &RawJson::listed(&citations)) };
             events.push(ModelEvent::TextEnd { block, replay });
         }
         Content::Thinking { signature } => {
-            let replay = if signature.is_empty() { None } else { member("signature", &signature) };
+            let replay = if signature.is_empty() { None } else { member("signature", &quoted(&signature)) };
             events.push(ModelEvent::ReasoningEnd { block, replay });
         }
         Content::Redacted { replay } => events.push(ModelEvent::ReasoningEnd { block, replay }),
@@ -344,8 +343,8 @@ fn is_empty_object(json: &str) -> bool {
 }
 
 /// An object with one member, as replay data.
-fn member<T: serde::Serialize + ?Sized>(name: &str, value: &T) -> Option<RawJson> {
-    RawJson::parse(format!("{{\"{name}\":{}}}", json(value).ok()?)).ok()
+fn member(name: &str, value: &str) -> Option<RawJson> {
+    RawJson::parse(filled("{$:@}", &[name, value])).ok()
 }
 
 /// A block as it is sent back: the start event with what the deltas filled in.
@@ -354,14 +353,13 @@ fn completed(start: &RawJson, input: &str, content: Option<&str>) -> Option<RawJ
         return Some(start.clone());
     }
     let object = Object::parse(start.as_str()).ok()?;
-    let mut members = Vec::new();
+    let mut block = "{}".to_owned();
     for (name, value) in object.iter() {
-        let value = match (name, content) {
-            ("input", _) if !input.is_empty() => input.to_owned(),
-            ("content", Some(content)) => json(content).ok()?,
-            _ => value.get().to_owned(),
-        };
-        members.push(format!("{}:{value}", json(name).ok()?));
+        match (name, content) {
+            ("input", _) if !input.is_empty() => add_member(&mut block, name, input),
+            ("content", Some(content)) => add_member(&mut block, name, &quoted(content)),
+            _ => add_member(&mut block, name, value.get()),
+        }
     }
-    RawJson::parse(format!("{{{}}}", members.join(","))).ok()
+    RawJson::parse(block).ok()
 }

@@ -1,8 +1,6 @@
 //! The request.
 
-use serde_json::{Value, json};
-
-use super::super::body::{self, RequestBody, invalid};
+use super::super::body::{RequestBody, invalid};
 use super::super::claude;
 use super::super::draft::{Draft, refuse_cached_content, refuse_heat};
 use super::super::encoded::EncodedCache;
@@ -14,54 +12,54 @@ use super::super::request::{CacheRetention, ModelRequest, RequestOptions, ToolCh
 use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
 use crate::json::schema::Dialect;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, add_member, filled, listed, number, quoted, quoted_list};
 
 const RULES: Rules = Rules { ids: IdRule::Word, ends_with_user: true, ..Rules::DEFAULT };
 
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
     let mut draft = Draft::new(request, RULES, cache)?;
-    draft.check_files(file_block)?;
+    draft.check_files(&file_block)?;
     let options = draft.options;
     refuse_cached_content(options)?;
     refuse_heat(options)?;
     let (thinking, budget) = claude::thinking(draft.id, options)?;
     let cache_control = options.cache.map(cache_control);
     let mut body = RequestBody::default();
-    body.set("model", draft.id)?;
+    body.set_text("model", draft.id);
     // The protocol demands a limit.
-    body.set("max_tokens", &options.max_tokens.unwrap_or_else(|| claude::limit(draft.id, budget)))?;
+    body.set("max_tokens", options.max_tokens.unwrap_or_else(|| claude::limit(draft.id, budget)).to_string());
     if let Some(instructions) = draft.instructions() {
-        let mut block = json!({"type": "text", "text": instructions});
-        if let (Some(marker), Some(members)) = (&cache_control, block.as_object_mut()) {
-            members.insert("cache_control".to_owned(), marker.clone());
+        let mut block = text_block(instructions);
+        if let Some(marker) = cache_control {
+            add_member(&mut block, "cache_control", marker);
         }
-        body.set("system", &[block])?;
+        body.set("system", listed(&[block]));
     }
-    body.set_list("messages", draft.turns(encode_turn)?);
-    let tools = draft.tools(|members, schema| format!("{{{members}\"input_schema\":{schema}}}"))?;
+    body.set_list("messages", draft.turns(&encode_turn)?);
+    let tools = draft.tools(&|members, schema| format!("{{{members}\"input_schema\":{schema}}}"))?;
     if !tools.is_empty() {
         body.set_list("tools", tools.elements());
-        if let Some(choice) = tool_choice(options) {
-            body.set("tool_choice", &choice)?;
-        }
+        body.set_optional("tool_choice", tool_choice(options));
     }
-    body.set_optional("temperature", options.temperature.as_ref())?;
-    body.set_optional("top_p", options.top_p.as_ref())?;
-    if !options.stop.is_empty() {
-        body.set("stop_sequences", &options.stop)?;
+    body.set_all([
+        ("temperature", options.temperature.map(number)),
+        ("top_p", options.top_p.map(number)),
+        ("stop_sequences", (!options.stop.is_empty()).then(|| quoted_list(&options.stop))),
+    ]);
+    for (name, json) in thinking {
+        body.set(name, json);
     }
-    body.set_all(&thinking)?;
     if let Some(schema) = lowered_output(options) {
-        let format = format!("{{\"format\":{{\"type\":\"json_schema\",\"schema\":{}}}}}", schema.as_str());
+        let format = filled(r#"{"format":{"type":"json_schema","schema":@}}"#, &[schema.as_str()]);
         body.add("output_config", format);
     }
-    if let Some(user) = &options.user {
-        body.set("metadata", &json!({"user_id": user}))?;
-    }
-    body.set_optional("service_tier", options.service_tier.as_ref())?;
-    // The service puts this one on the last block that can have it, and moves it as the conversation grows.
-    body.set_optional("cache_control", cache_control.as_ref())?;
-    body.set("stream", &true)?;
+    body.set_all([
+        ("metadata", options.user.as_ref().map(|user| filled(r#"{"user_id":$}"#, &[user]))),
+        ("service_tier", options.service_tier.as_deref().map(quoted)),
+        // The service puts this one on the last block that can have it, and moves it as the conversation grows.
+        ("cache_control", cache_control.map(str::to_owned)),
+        ("stream", Some("true".to_owned())),
+    ]);
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
 }
@@ -80,46 +78,47 @@ fn lowered_output(options: &RequestOptions) -> Option<RawJson> {
     Dialect::Anthropic.lower(&options.output.as_ref()?.schema)
 }
 
-fn cache_control(retention: CacheRetention) -> Value {
+fn cache_control(retention: CacheRetention) -> &'static str {
     match retention {
-        CacheRetention::Short => json!({"type": "ephemeral"}),
-        CacheRetention::Long => json!({"type": "ephemeral", "ttl": "1h"}),
+        CacheRetention::Short => r#"{"type":"ephemeral"}"#,
+        CacheRetention::Long => r#"{"type":"ephemeral","ttl":"1h"}"#,
     }
 }
 
-fn tool_choice(options: &RequestOptions) -> Option<Value> {
+fn tool_choice(options: &RequestOptions) -> Option<String> {
     let mut choice = match &options.tool_choice {
-        Some(ToolChoice::Auto) => json!({"type": "auto"}),
-        Some(ToolChoice::None) => return Some(json!({"type": "none"})),
-        Some(ToolChoice::Required) => json!({"type": "any"}),
-        Some(ToolChoice::Tool(name)) => json!({"type": "tool", "name": wire_tool_name(name)}),
-        None if options.parallel_tool_calls == Some(false) => json!({"type": "auto"}),
-        None => return None,
+        Some(ToolChoice::None) => return Some(r#"{"type":"none"}"#.to_owned()),
+        Some(ToolChoice::Required) => r#"{"type":"any"}"#.to_owned(),
+        Some(ToolChoice::Tool(name)) => filled(r#"{"type":"tool","name":$}"#, &[&wire_tool_name(name)]),
+        None if options.parallel_tool_calls != Some(false) => return None,
+        Some(ToolChoice::Auto) | None => r#"{"type":"auto"}"#.to_owned(),
     };
-    if let (Some(false), Some(members)) = (options.parallel_tool_calls, choice.as_object_mut()) {
-        members.insert("disable_parallel_tool_use".to_owned(), true.into());
+    if options.parallel_tool_calls == Some(false) {
+        add_member(&mut choice, "disable_parallel_tool_use", "true");
     }
     Some(choice)
 }
 
 /// One or two messages: what the model said, and the results of its calls in one message of the user, as the protocol
 /// demands.
-fn encode_turn(turn: &Turn<'_>) -> Result<String, Error> {
+fn encode_turn(turn: &Turn<'_>) -> String {
     match turn {
-        Turn::User(content) => Ok(message("user", &content.iter().map(content_block).collect::<Result<Vec<_>, _>>()?)),
+        Turn::User(content) => message("user", &content_blocks(content)),
         Turn::Assistant { parts, results, is_paused } => {
             let mut sent: Vec<_> = parts.iter().filter(|part| *is_paused || !is_unanswered(part, parts)).collect();
             while matches!(sent.last(), Some(TurnPart::Reasoning { .. })) {
                 sent.pop();
             }
-            let mut blocks = Vec::new();
-            for part in sent {
-                blocks.extend(part_block(part)?);
+            let blocks: Vec<_> = sent.into_iter().filter_map(part_block).collect();
+            let results: Vec<_> = results.iter().map(result_block).collect();
+            let mut messages = Vec::new();
+            if !blocks.is_empty() {
+                messages.push(message("assistant", &blocks));
             }
-            let results = results.iter().map(result_block).collect::<Result<Vec<_>, _>>()?;
-            let messages = [("assistant", blocks), ("user", results)];
-            let messages = messages.iter().filter(|(_, blocks)| !blocks.is_empty());
-            Ok(messages.map(|(role, blocks)| message(role, blocks)).collect::<Vec<_>>().join(","))
+            if !results.is_empty() {
+                messages.push(message("user", &results));
+            }
+            messages.join(",")
         }
     }
 }
@@ -143,85 +142,92 @@ fn member(name: &str, replay: Option<&RawJson>) -> Option<String> {
 }
 
 fn message(role: &str, blocks: &[String]) -> String {
-    format!("{{\"role\":\"{role}\",\"content\":[{}]}}", blocks.join(","))
+    filled(r#"{"role":$,"content":@}"#, &[role, &listed(blocks)])
 }
 
-fn part_block(part: &TurnPart<'_>) -> Result<Option<String>, Error> {
-    Ok(match part {
+fn part_block(part: &TurnPart<'_>) -> Option<String> {
+    Some(match part {
         TurnPart::Text { text, replay } => {
-            let citations = member("citations", *replay).map(|json| format!(",\"citations\":{json}"));
-            let text = body::json(text)?;
-            Some(format!("{{\"type\":\"text\",\"text\":{text}{}}}", citations.unwrap_or_default()))
+            let mut block = text_block(text);
+            add_replayed(&mut block, "citations", *replay);
+            block
         }
         TurnPart::Reasoning { text, replay } => match (member("signature", *replay), member("redacted", *replay)) {
-            (Some(signature), _) => {
-                let text = body::json(text)?;
-                Some(format!("{{\"type\":\"thinking\",\"thinking\":{text},\"signature\":{signature}}}"))
-            }
-            (None, Some(data)) => Some(format!("{{\"type\":\"redacted_thinking\",\"data\":{data}}}")),
+            (Some(signature), _) => filled(r#"{"type":"thinking","thinking":$,"signature":@}"#, &[text, &signature]),
+            (None, Some(data)) => filled(r#"{"type":"redacted_thinking","data":@}"#, &[&data]),
             // Thinking without its signature is refused.
-            (None, None) => None,
+            (None, None) => return None,
         },
         TurnPart::Call(call) => {
-            let caller = member("caller", call.replay).map(|json| format!(",\"caller\":{json}"));
-            Some(format!(
-                "{{\"type\":\"tool_use\",\"id\":{},\"name\":{},\"input\":{}{}}}",
-                body::json(&call.id)?,
-                body::json(call.name.as_ref())?,
-                call.input,
-                caller.unwrap_or_default()
-            ))
+            let shape = r#"{"type":"tool_use","id":$,"name":$,"input":@}"#;
+            let mut block = filled(shape, &[&call.id, &call.name, call.input]);
+            add_replayed(&mut block, "caller", call.replay);
+            block
         }
-        TurnPart::Provider(replay) => Some(replay.as_str().to_owned()),
+        TurnPart::Provider(replay) => replay.as_str().to_owned(),
     })
 }
 
-fn result_block(result: &TurnResult<'_>) -> Result<String, Error> {
-    let id = body::json(&result.id)?;
-    let blocks = result.content.iter().map(content_block).collect::<Result<Vec<_>, _>>()?;
-    let content = if blocks.is_empty() { String::new() } else { format!(",\"content\":[{}]", blocks.join(",")) };
-    let error = if result.is_error { ",\"is_error\":true" } else { "" };
-    Ok(format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id}{content}{error}}}"))
+fn add_replayed(block: &mut String, name: &str, replay: Option<&RawJson>) {
+    if let Some(json) = member(name, replay) {
+        add_member(block, name, &json);
+    }
 }
 
-fn content_block(content: &TurnContent<'_>) -> Result<String, Error> {
-    let block = match content {
-        TurnContent::Text(text) => json!({"type": "text", "text": text}),
-        TurnContent::File(file) => file_block(file).unwrap_or_else(|_| json!({"type": "text", "text": left_out(file)})),
-    };
-    body::json(&block)
+fn result_block(result: &TurnResult<'_>) -> String {
+    let mut block = filled(r#"{"type":"tool_result","tool_use_id":$}"#, &[&result.id]);
+    if !result.content.is_empty() {
+        add_member(&mut block, "content", &listed(&content_blocks(&result.content)));
+    }
+    if result.is_error {
+        add_member(&mut block, "is_error", "true");
+    }
+    block
+}
+
+fn content_blocks(content: &[TurnContent<'_>]) -> Vec<String> {
+    content.iter().map(content_block).collect()
+}
+
+fn content_block(content: &TurnContent<'_>) -> String {
+    match content {
+        TurnContent::Text(text) => text_block(text),
+        TurnContent::File(file) => file_block(file).unwrap_or_else(|_| text_block(&left_out(file))),
+    }
+}
+
+fn text_block(text: &str) -> String {
+    filled(r#"{"type":"text","text":$}"#, &[text])
 }
 
 /// # Errors
 ///
 /// `invalid-input` for a file that the protocol has no block for.
-fn file_block(file: &File) -> Result<Value, Error> {
+fn file_block(file: &File) -> Result<String, Error> {
+    const PDF: &str = "application/pdf";
     let refused = || {
         let media_type = &file.media_type;
         invalid(format!(
             "the Anthropic protocol takes JPEG, PNG, GIF and WebP images, PDF and text, but no {media_type} like this one"
         ))
     };
-    let (kind, source) = match (file.media_type.as_str(), &file.data) {
-        ("application/pdf", FileData::Base64(data)) => {
-            ("document", json!({"type": "base64", "media_type": "application/pdf", "data": data.as_ref()}))
-        }
-        ("application/pdf", FileData::Url(url)) => ("document", json!({"type": "url", "url": url})),
-        (media_type, FileData::Base64(data)) if media_type.starts_with("image/") => {
-            let media_type = picture_type(media_type).ok_or_else(refused)?;
-            ("image", json!({"type": "base64", "media_type": media_type, "data": data.as_ref()}))
-        }
-        (media_type, FileData::Url(url)) if media_type.starts_with("image/") => {
-            ("image", json!({"type": "url", "url": url}))
+    let media_type = file.media_type.as_str();
+    let is_picture = media_type.starts_with("image/");
+    let kind = if is_picture { "image" } else { "document" };
+    let source = match &file.data {
+        FileData::Url(url) if is_picture || media_type == PDF => filled(r#"{"type":"url","url":$}"#, &[url]),
+        FileData::Base64(data) if is_picture || media_type == PDF => {
+            let media_type = if is_picture { picture_type(media_type).ok_or_else(refused)? } else { PDF };
+            filled(r#"{"type":"base64","media_type":$,"data":$}"#, &[media_type, data])
         }
         _ => {
             let text = plain_text(file).ok_or_else(refused)?;
-            ("document", json!({"type": "text", "media_type": "text/plain", "data": text}))
+            filled(r#"{"type":"text","media_type":"text/plain","data":$}"#, &[&text])
         }
     };
-    let mut block = json!({"type": kind, "source": source});
-    if let (Some(name), "document", Some(members)) = (&file.name, kind, block.as_object_mut()) {
-        members.insert("title".to_owned(), name.as_str().into());
+    let mut block = filled(r#"{"type":$,"source":@}"#, &[kind, &source]);
+    if let Some(name) = file.name.as_ref().filter(|_| !is_picture) {
+        add_member(&mut block, "title", &quoted(name));
     }
     Ok(block)
 }

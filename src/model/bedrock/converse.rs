@@ -2,13 +2,12 @@
 
 use super::super::answer::fail;
 use super::super::blocks::{Numbering, OpenBlock, OpenBlocks};
-use super::super::body::json;
 use super::super::event::ModelEvent;
 use super::super::message::{File, FileData, Source, StopReason, Usage};
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, add_member, filled};
 
 /// What is known of one answer so far.
 #[derive(Debug)]
@@ -226,13 +225,13 @@ fn end(open: OpenBlock<Content>, events: &mut Vec<ModelEvent>) {
 
 /// A block as it is sent back: the start event with what the deltas filled in.
 fn completed(kind: &str, start: &RawJson, input: &str, content: &[RawJson]) -> Option<RawJson> {
-    let start = start.as_str();
-    let filled = match (input, content) {
-        ("", []) => String::new(),
-        ("", content) => format!(",\"content\":{}", json(content).ok()?),
-        (input, _) => format!(",\"input\":{input}"),
-    };
-    RawJson::parse(format!("{{\"{kind}\":{}{filled}}}}}", start.strip_suffix('}')?)).ok()
+    let mut block = start.as_str().to_owned();
+    match (input, content) {
+        ("", []) => {}
+        ("", content) => add_member(&mut block, "content", &RawJson::listed(content)),
+        (input, _) => add_member(&mut block, "input", input),
+    }
+    RawJson::parse(filled("{$:@}", &[kind, &block])).ok()
 }
 
 /// Web pages have an address, documents a title.
@@ -255,7 +254,7 @@ fn replay(signature: &str, redacted: &str) -> Option<RawJson> {
         ("", redacted) => ("redacted", redacted),
         (signature, _) => ("signature", signature),
     };
-    RawJson::parse(format!("{{\"{name}\":{}}}", json(value).ok()?)).ok()
+    RawJson::parse(filled("{$:$}", &[name, value])).ok()
 }
 
 fn count(payload: &Object<'_>, events: &mut Vec<ModelEvent>) {

@@ -1,8 +1,6 @@
 //! The request.
 
-use serde_json::{Map, Value, json};
-
-use super::super::body::{RequestBody, invalid, joined, separated};
+use super::super::body::{RequestBody, invalid, joined, object, separated};
 use super::super::draft::{Draft, refuse_single_calls};
 use super::super::encoded::EncodedCache;
 use super::super::message::{File, FileData};
@@ -10,9 +8,9 @@ use super::super::names::wire_tool_name;
 use super::super::output::OutputStyle;
 use super::super::request::{ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice};
 use super::super::transcript::{Rules, Turn, TurnCall, TurnContent, TurnPart, TurnResult};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::json::schema::Dialect;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, add_member, filled, listed, number, quoted, quoted_list};
 
 /// Who serves the model. The two take the same conversation and differ in what surrounds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,23 +39,22 @@ pub(in super::super) fn body(
     let generation = Generation::of(draft.id);
     let mut body = RequestBody::default();
     match (&options.cached_content, draft.instructions()) {
-        (None, Some(instructions)) => body.set("systemInstruction", &json!({"parts": [{"text": instructions}]}))?,
-        (cached_content, _) => body.set_optional("cachedContent", cached_content.as_ref())?,
+        (None, Some(instructions)) => {
+            body.set("systemInstruction", filled(r#"{"parts":[@]}"#, &[&text_part(instructions)]));
+        }
+        (cached_content, _) => body.set_optional("cachedContent", cached_content.as_deref().map(quoted)),
     }
     let write = |speaker, parts: &str| {
         let role = if speaker == MODEL { "model" } else { "user" };
-        format!("{{\"role\":\"{role}\",\"parts\":[{parts}]}}")
+        filled(r#"{"role":$,"parts":[@]}"#, &[role, parts])
     };
-    body.set_list("contents", joined(&draft.turns(|turn| encode_turn(turn, generation))?, write));
+    body.set_list("contents", joined(&draft.turns(&|turn| encode_turn(turn, generation))?, &write));
     if options.cached_content.is_none() {
         // Both kinds of tool at once work only where the calls of the provider's come along with the others.
         let mixes = generation == Generation::Third && platform == Platform::Gemini;
         set_tools(&mut body, &mut draft, mixes)?;
     }
-    let config = generation_config(draft.id, options, generation);
-    if !config.is_empty() {
-        body.set("generationConfig", &config)?;
-    }
+    body.set_optional("generationConfig", generation_config(draft.id, options, generation));
     if let Some(output) = &options.output {
         body.add("generationConfig", format_of(output));
     }
@@ -82,23 +79,32 @@ pub(in super::super) fn output_style(request: &ModelRequest) -> OutputStyle {
 /// As text, since the model writes the members in the order of the schema.
 fn format_of(output: &OutputSchema) -> String {
     let schema = Dialect::Gemini.lower(&output.schema);
-    let schema = schema.map(|schema| format!(",\"responseJsonSchema\":{}", schema.as_str()));
-    format!("{{\"responseMimeType\":\"application/json\"{}}}", schema.unwrap_or_default())
+    let mut format = r#"{"responseMimeType":"application/json"}"#.to_owned();
+    if let Some(schema) = schema {
+        add_member(&mut format, "responseJsonSchema", schema.as_str());
+    }
+    format
 }
 
 /// What only one of the two has.
 fn set_platform(body: &mut RequestBody, request: &ModelRequest, platform: Platform) -> Result<(), Error> {
     let options = &request.options;
     if platform == Platform::Gemini {
-        body.set_optional("serviceTier", options.service_tier.as_ref())?;
-        // Servers of others that speak the protocol need not know the member.
+        // Servers of others that speak the protocol need not know `store`.
         let default = request.model.address().is_none().then_some(false);
-        return body.set_optional("store", options.store.or(default).as_ref());
+        body.set_all([
+            ("serviceTier", options.service_tier.as_deref().map(quoted)),
+            ("store", options.store.or(default).as_ref().map(bool::to_string)),
+        ]);
+        return Ok(());
     }
     if options.service_tier.is_some() {
         return Err(invalid("Vertex takes the service tier as the header x-vertex-ai-llm-shared-request-type"));
     }
-    if options.metadata.is_empty() { Ok(()) } else { body.set_map("labels", &options.metadata) }
+    if !options.metadata.is_empty() {
+        body.set_map("labels", &options.metadata);
+    }
+    Ok(())
 }
 
 /// What a model is like, by the first number in its name.
@@ -119,37 +125,36 @@ impl Generation {
 /// `parametersJsonSchema` takes JSON Schema as it is; `parameters` refuses the whole request at the first keyword it does
 /// not know.
 fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, mixes: bool) -> Result<(), Error> {
-    let mut tools = draft.tools(|members, schema| format!("{{{members}\"parametersJsonSchema\":{schema}}}"))?;
-    let mut config = Map::new();
+    let mut tools = draft.tools(&|members, schema| format!("{{{members}\"parametersJsonSchema\":{schema}}}"))?;
+    let mut config = String::from("{}");
     if !tools.functions.is_empty() {
         if let Some(choice) = &draft.options.tool_choice {
-            config.insert("functionCallingConfig".to_owned(), tool_choice(choice));
+            add_member(&mut config, "functionCallingConfig", &tool_choice(choice));
         }
         if !tools.own.is_empty() && mixes {
-            config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+            add_member(&mut config, "includeServerSideToolInvocations", "true");
         }
-        tools.functions = format!("{{\"functionDeclarations\":[{}]}}", tools.functions).into();
+        tools.functions = filled(r#"{"functionDeclarations":[@]}"#, &[&tools.functions]).into();
     }
     if !tools.is_empty() {
         body.set_list("tools", tools.elements());
     }
-    if config.is_empty() { Ok(()) } else { body.set("toolConfig", &config) }
+    if config != "{}" {
+        body.set("toolConfig", config);
+    }
+    Ok(())
 }
 
-fn generation_config(model: &str, options: &RequestOptions, generation: Generation) -> Map<String, Value> {
-    let mut config = Map::new();
-    let mut set = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            config.insert(name.to_owned(), value);
-        }
-    };
-    set("maxOutputTokens", options.max_tokens.map(Value::from));
-    set("temperature", options.temperature.map(Value::from));
-    set("topP", options.top_p.map(Value::from));
-    set("seed", options.seed.map(Value::from));
-    set("stopSequences", (!options.stop.is_empty()).then(|| json!(options.stop)));
-    set("thinkingConfig", options.reasoning.map(|reasoning| thinking(model, reasoning, generation)));
-    config
+fn generation_config(model: &str, options: &RequestOptions, generation: Generation) -> Option<String> {
+    let members = [
+        ("maxOutputTokens", options.max_tokens.as_ref().map(u64::to_string)),
+        ("temperature", options.temperature.map(number)),
+        ("topP", options.top_p.map(number)),
+        ("seed", options.seed.as_ref().map(u64::to_string)),
+        ("stopSequences", (!options.stop.is_empty()).then(|| quoted_list(&options.stop))),
+        ("thinkingConfig", options.reasoning.map(|reasoning| thinking(model, reasoning, generation))),
+    ];
+    object(members)
 }
 
 /// The most tokens that every model of the second generation reasons with.
@@ -158,31 +163,31 @@ const MAX_BUDGET: u64 = 24_576;
 /// The fewest tokens that those reason with that cannot do without.
 const MIN_BUDGET: u64 = 128;
 
-fn thinking(model: &str, reasoning: Reasoning, generation: Generation) -> Value {
-    let includes_thoughts = reasoning != Reasoning::Off;
+fn thinking(model: &str, reasoning: Reasoning, generation: Generation) -> String {
+    let is_on = reasoning != Reasoning::Off;
     if generation == Generation::Third {
         // There is no level for none.
-        let level = if includes_thoughts { reasoning.plain_word() } else { "minimal" };
-        return json!({"thinkingLevel": level, "includeThoughts": includes_thoughts});
+        let level = if is_on { reasoning.plain_word() } else { "minimal" };
+        return filled(r#"{"thinkingLevel":$,"includeThoughts":@}"#, &[level, &is_on.to_string()]);
     }
     let budget = match reasoning {
         Reasoning::Off if model.contains("pro") => MIN_BUDGET,
         Reasoning::Effort(_) => reasoning.tokens().min(MAX_BUDGET),
         _ => reasoning.tokens(),
     };
-    json!({"thinkingBudget": budget, "includeThoughts": includes_thoughts})
+    filled(r#"{"thinkingBudget":@,"includeThoughts":@}"#, &[&budget.to_string(), &is_on.to_string()])
 }
 
-fn tool_choice(choice: &ToolChoice) -> Value {
+fn tool_choice(choice: &ToolChoice) -> String {
     match choice {
-        ToolChoice::Auto => json!({"mode": "AUTO"}),
-        ToolChoice::None => json!({"mode": "NONE"}),
-        ToolChoice::Required => json!({"mode": "ANY"}),
-        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [wire_tool_name(name)]}),
+        ToolChoice::Auto => r#"{"mode":"AUTO"}"#.to_owned(),
+        ToolChoice::None => r#"{"mode":"NONE"}"#.to_owned(),
+        ToolChoice::Required => r#"{"mode":"ANY"}"#.to_owned(),
+        ToolChoice::Tool(name) => filled(r#"{"mode":"ANY","allowedFunctionNames":[$]}"#, &[&wire_tool_name(name)]),
     }
 }
 
-fn encode_turn(turn: &Turn<'_>, generation: Generation) -> Result<String, Error> {
+fn encode_turn(turn: &Turn<'_>, generation: Generation) -> String {
     let is_signed = generation == Generation::Third;
     match turn {
         Turn::User(content) => separated(&[(USER, content.iter().map(content_part).collect())]),
@@ -192,20 +197,23 @@ fn encode_turn(turn: &Turn<'_>, generation: Generation) -> Result<String, Error>
             for part in parts {
                 match part {
                     TurnPart::Call(call) => {
-                        spoken.push(call_part(call, is_signed && ids.is_empty())?);
+                        spoken.push(call_part(call, is_signed && ids.is_empty()));
                         ids.push(replayed(call.replay, "id"));
                     }
                     TurnPart::Text { text, replay } => {
+                        let signature = signature(*replay);
                         // A blank text is there for its signature.
-                        let part = signed(json!({"text": text}), *replay);
-                        spoken.extend(part.filter(|part| !text.trim().is_empty() || has_signature(part)));
+                        if signature.is_some() || !text.trim().is_empty() {
+                            spoken.push(signed(text_part(text), signature.as_deref()));
+                        }
                     }
                     TurnPart::Reasoning { text, replay } => {
                         // Thoughts are summaries; only their signature is of use to the model.
-                        let part = signed(json!({"text": text, "thought": true}), *replay);
-                        spoken.extend(part.filter(has_signature));
+                        if let Some(signature) = signature(*replay) {
+                            spoken.push(signed(filled(r#"{"text":$,"thought":true}"#, &[text]), Some(&signature)));
+                        }
                     }
-                    TurnPart::Provider(replay) => spoken.extend(replay.read::<Value>().ok()),
+                    TurnPart::Provider(replay) => spoken.push(replay.as_str().to_owned()),
                 }
             }
             let mut files = Vec::new();
@@ -217,61 +225,58 @@ fn encode_turn(turn: &Turn<'_>, generation: Generation) -> Result<String, Error>
     }
 }
 
-fn replayed(replay: Option<&RawJson>, member: &str) -> Option<Value> {
-    Object::parse(replay?.as_str()).ok()?.read(member)
+/// The JSON of a member that came with a part and goes back with it.
+fn replayed(replay: Option<&RawJson>, member: &str) -> Option<String> {
+    Some(Object::parse(replay?.as_str()).ok()?.get(member)?.get().to_owned())
 }
 
-fn has_signature(part: &Value) -> bool {
-    part.get("thoughtSignature").is_some()
+fn signature(replay: Option<&RawJson>) -> Option<String> {
+    replayed(replay, "thoughtSignature")
 }
 
-/// A part with the signature that came with it.
-fn signed(mut part: Value, replay: Option<&RawJson>) -> Option<Value> {
-    if let Some(signature) = replayed(replay, "thoughtSignature") {
-        part.as_object_mut()?.insert("thoughtSignature".to_owned(), signature);
+fn signed(mut part: String, signature: Option<&str>) -> String {
+    if let Some(signature) = signature {
+        add_member(&mut part, "thoughtSignature", signature);
     }
-    Some(part)
+    part
 }
 
 /// Models that sign their calls refuse a history whose first call of a turn has no signature. For calls of other models
 /// Google documents this word (ai.google.dev, "Thought signatures", FAQ).
-const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
+const FOREIGN_SIGNATURE: &str = r#""skip_thought_signature_validator""#;
 
-fn call_part(call: &TurnCall<'_>, must_be_signed: bool) -> Result<Value, Error> {
-    let arguments: Value = serde_json::from_str(call.input)
-        .map_err(|error| Error::new(ErrorKind::Internal, format!("the input of a call is not JSON: {error}")))?;
-    let mut function = json!({"name": call.name, "args": arguments});
-    if let (Some(id), Some(members)) = (replayed(call.replay, "id"), function.as_object_mut()) {
-        members.insert("id".to_owned(), id);
+fn call_part(call: &TurnCall<'_>, must_be_signed: bool) -> String {
+    let mut function = filled(r#"{"name":$,"args":@}"#, &[&call.name, call.input]);
+    if let Some(id) = replayed(call.replay, "id") {
+        add_member(&mut function, "id", &id);
     }
-    let mut part = json!({"functionCall": function});
-    let own = replayed(call.replay, "thoughtSignature");
-    let signature = own.or_else(|| must_be_signed.then(|| FOREIGN_SIGNATURE.into()));
-    if let (Some(signature), Some(members)) = (signature, part.as_object_mut()) {
-        members.insert("thoughtSignature".to_owned(), signature);
-    }
-    Ok(part)
+    let own = signature(call.replay);
+    let part = filled(r#"{"functionCall":@}"#, &[&function]);
+    signed(part, own.as_deref().or(must_be_signed.then_some(FOREIGN_SIGNATURE)))
 }
 
 /// A result. Files that it cannot hold are added to those that follow in a message of their own.
-fn response_part(result: &TurnResult<'_>, id: Option<Value>, generation: Generation, files: &mut Vec<Value>) -> Value {
+fn response_part(
+    result: &TurnResult<'_>,
+    id: Option<String>,
+    generation: Generation,
+    files: &mut Vec<String>,
+) -> String {
     let (held, others): (Vec<_>, Vec<_>) =
         result.files().partition(|file| generation == Generation::Third && is_held(file));
     if !others.is_empty() {
-        files.push(json!({"text": format!("Files from the result of {}:", result.name)}));
+        files.push(text_part(&format!("Files from the result of {}:", result.name)));
         files.extend(others.into_iter().map(content_part));
     }
     let member = if result.is_error { "error" } else { "output" };
-    let mut response = json!({"name": result.name, "response": {member: result.text()}});
-    if let Some(members) = response.as_object_mut() {
-        if !held.is_empty() {
-            members.insert("parts".to_owned(), held.into_iter().map(content_part).collect());
-        }
-        if let Some(id) = id {
-            members.insert("id".to_owned(), id);
-        }
+    let mut response = filled(r#"{"name":$,"response":{$:$}}"#, &[&result.name, member, &result.text()]);
+    if !held.is_empty() {
+        add_member(&mut response, "parts", &listed(&held.into_iter().map(content_part).collect::<Vec<_>>()));
     }
-    json!({"functionResponse": response})
+    if let Some(id) = id {
+        add_member(&mut response, "id", &id);
+    }
+    filled(r#"{"functionResponse":@}"#, &[&response])
 }
 
 /// Whether a result can hold this file (ai.google.dev, "Function calling", multimodal function responses).
@@ -283,14 +288,18 @@ fn is_held(content: &TurnContent<'_>) -> bool {
     }
 }
 
-fn content_part(content: &TurnContent<'_>) -> Value {
+fn content_part(content: &TurnContent<'_>) -> String {
     match content {
-        TurnContent::Text(text) => json!({"text": text}),
+        TurnContent::Text(text) => text_part(text),
         TurnContent::File(File { media_type, data: FileData::Base64(data), .. }) => {
-            json!({"inlineData": {"mimeType": media_type, "data": data.as_ref()}})
+            filled(r#"{"inlineData":{"mimeType":$,"data":$}}"#, &[media_type, data])
         }
         TurnContent::File(File { media_type, data: FileData::Url(url), .. }) => {
-            json!({"fileData": {"mimeType": media_type, "fileUri": url}})
+            filled(r#"{"fileData":{"mimeType":$,"fileUri":$}}"#, &[media_type, url])
         }
     }
+}
+
+fn text_part(text: &str) -> String {
+    filled(r#"{"text":$}"#, &[text])
 }

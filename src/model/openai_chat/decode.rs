@@ -5,7 +5,6 @@ use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
 use super::super::blocks::Numbering;
-use super::super::body::json;
 use super::super::event::ModelEvent;
 use super::super::failure;
 use super::super::http::ResponseHead;
@@ -16,7 +15,7 @@ use super::calls::Calls;
 use super::details;
 use super::scan::ChatDelta;
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson, read_string};
+use crate::json::{Object, RawJson, filled, read_string};
 use crate::ordered_map::OrderedSet;
 
 /// What is known of one answer so far.
@@ -383,5 +382,5 @@ fn push_image(image: &Object<'_>, events: &mut Vec<ModelEvent>) {
 }
 
 fn replay(details: &[Value]) -> Option<RawJson> {
-    RawJson::parse(format!("{{\"reasoning_details\":{}}}", json(details).ok()?)).ok()
+    RawJson::parse(filled(r#"{"reasoning_details":@}"#, &[&details::json(details)])).ok()
 }

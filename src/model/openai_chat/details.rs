@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::json::listed;
+
 /// Adds the pieces of a delta. A piece that goes on with the last one (same type and index) is joined to it.
 pub(super) fn merge(details: &mut Vec<Value>, more: Vec<Value>) {
     for piece in more {
@@ -12,6 +14,11 @@ pub(super) fn merge(details: &mut Vec<Value>, more: Vec<Value>) {
             _ => {}
         }
     }
+}
+
+/// The pieces as JSON.
+pub(super) fn json(details: &[Value]) -> String {
+    listed(&details.iter().map(Value::to_string).collect::<Vec<_>>())
 }
 
 /// The visible text of the pieces.
