@@ -12,6 +12,7 @@ import exampleWorker from "./suites/example-worker.mjs";
 import files from "./suites/files.mjs";
 import firefox from "./suites/firefox.mjs";
 import interop from "./suites/interop.mjs";
+import handOver from "./suites/hand-over.mjs";
 import live from "./suites/live.mjs";
 import manifest from "./suites/manifest.mjs";
 import nativeMessaging from "./suites/native-messaging.mjs";
@@ -42,6 +43,7 @@ const SUITES = {
   "example-extension": exampleExtension,
   "example-worker": exampleWorker,
   "example-react": exampleReact,
+  "hand-over": handOver,
   runtimes,
   bundlers,
   firefox,

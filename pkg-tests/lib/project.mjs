@@ -36,6 +36,14 @@ export async function createProject() {
   }
 }
 
+/** Puts the package into a folder, for pages and extensions that import it by a path. */
+export function copyPackage(project, folder) {
+  return cp(join(project.folder, "node_modules/crablet"), join(folder, "crablet"), {
+    recursive: true,
+    dereference: true,
+  });
+}
+
 async function findTarball() {
   const { version } = JSON.parse(await readFile(join(repository, "src/js/package.json"), "utf8"));
   const name = `crablet-${version}.tgz`;

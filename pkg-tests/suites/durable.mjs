@@ -1,10 +1,11 @@
 // Sessions that outlive their process: Node killed with SIGKILL, a page that is reloaded, an extension's service worker that is
 // stopped, a Durable Object whose runtime is killed. And each store's contract where the store lives.
-import { copyFile, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { withPage } from "../lib/browser.mjs";
 import { run, startServer } from "../lib/process.mjs";
+import { copyPackage } from "../lib/project.mjs";
 import { serveFolder } from "../lib/servers.mjs";
 import { layPackage, startWorkerd, workerdConfig } from "../lib/workerd.mjs";
 import { isRightLedger, rightEnd } from "../fixtures/durable/expected.mjs";
@@ -39,9 +40,6 @@ async function node(fixtures) {
     await rm(folder, { recursive: true, force: true });
   }
 }
-
-const copyPackage = (project, folder) =>
-  cp(join(project.folder, "node_modules/crablet"), join(folder, "crablet"), { recursive: true, dereference: true });
 
 async function page(project, fixtures) {
   await copyPackage(project, fixtures);
