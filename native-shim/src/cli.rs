@@ -12,9 +12,11 @@ use crablet::native::now;
 use crablet::native::process::GuardianCommand;
 
 use crate::config::{Config, ConfigError};
+use crate::consent::consent;
 use crate::doctor::examine;
+use crate::expose::{ConsentFile, Endpoint, Listening, Pages, expose, follow_consents, serve_agents};
 use crate::extension::ExtensionId;
-use crate::grants::{Grant, GrantError, GrantFile, new_token};
+use crate::grants::{Exposure, Grant, GrantError, GrantFile, new_token};
 use crate::install::{InstallArguments, InstallError, UninstallArguments, install, uninstall};
 use crate::listener::{Shim, bind};
 use crate::log::note;
@@ -67,6 +69,19 @@ enum Command {
     Pair(PairArguments),
     /// Lists the tokens by their key ids.
     Tokens,
+    /// Serves the tools of paired pages on standard input and output: for an agent such as Claude Code or Cursor to start.
+    Expose,
+    /// Lists the tools of pages that wait for consent, or agrees to some.
+    Consent {
+        /// The ids of tools to agree to, as the list shows them.
+        ids: Vec<String>,
+        /// Takes back what was agreed to instead.
+        #[arg(long, requires = "ids")]
+        withdraw: bool,
+        /// Lists what was agreed to as well.
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+    },
     /// Lets a browser start the shim for extensions, which then need no port and no token.
     Install(InstallArguments),
     /// Takes that back from a browser, or from some extensions.
@@ -125,13 +140,41 @@ struct Client {
     native: bool,
 }
 
+/// What a token opens.
+#[derive(Debug, Args)]
+struct Opens {
+    /// The name of a server in the configuration file.
+    #[arg(long = "server", required_unless_present = "expose")]
+    servers: Vec<String>,
+    /// Lets the page offer tools of its own to agents, by `crablet-shim expose`: those that it shows first, as they are then.
+    #[arg(long)]
+    expose: bool,
+    /// With --expose: also tools that may destroy something, or do not say that they do not.
+    #[arg(long, requires = "expose")]
+    allow_destructive: bool,
+    /// With --expose: also tools that are new or changed later, without asking.
+    #[arg(long, requires = "expose")]
+    accept_changes: bool,
+}
+
+impl Opens {
+    fn exposure(&self) -> Option<Exposure> {
+        let Self { allow_destructive, accept_changes, .. } = *self;
+        self.expose.then_some(Exposure { allow_destructive, accept_changes })
+    }
+
+    /// In words, for the person who grants it.
+    fn describe(&self) -> String {
+        describe_opened(&self.servers, self.exposure())
+    }
+}
+
 #[derive(Debug, Args)]
 struct GrantArguments {
     #[command(flatten)]
     client: Client,
-    /// The name of a server in the configuration file.
-    #[arg(long = "server", required = true)]
-    servers: Vec<String>,
+    #[command(flatten)]
+    opens: Opens,
 }
 
 #[derive(Debug, Args)]
@@ -142,9 +185,8 @@ struct PairArguments {
     /// For a program that is no browser and sends no origin.
     #[arg(long)]
     native: bool,
-    /// The name of a server in the configuration file.
-    #[arg(long = "server", required = true)]
-    servers: Vec<String>,
+    #[command(flatten)]
+    opens: Opens,
 }
 
 /// Why a command failed, as what is printed.
@@ -166,6 +208,8 @@ pub(crate) enum CommandError {
     NativeMessaging(String),
     #[error("crablet-shim: problems found: {0}")]
     Problems(u32),
+    #[error("crablet-shim: no tool has the id {0:?}; `crablet-shim consent --all` lists them")]
+    UnknownTool(String),
     #[error("crablet-shim: no token has the key id {0:?}; `crablet-shim tokens` lists them")]
     UnknownToken(String),
     #[error(
@@ -183,7 +227,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
     let state = StateDirectory::locate(arguments.state_dir)?;
     let grants = GrantFile::of(&state);
     match arguments.command {
-        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, grants, PairingFile::of(&state))),
+        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, grants, &state)),
         Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &state, &guardian()?)) {
             0 => Ok(()),
             problems => Err(CommandError::Problems(problems)),
@@ -191,6 +235,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
         Command::Grant(arguments) => grant(arguments, &grants),
         Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state))),
         Command::Tokens => list(&grants),
+        Command::Expose => Ok(runtime()?.block_on(expose(Endpoint::of(&state)))?),
+        Command::Consent { ids, withdraw, all } => consent(&ConsentFile::of(&state), ids, withdraw, all),
         Command::Install(arguments) => Ok(install(arguments, &state, &grants)?),
         Command::Uninstall(arguments) => Ok(uninstall(arguments, &state, &grants)?),
         Command::NativeMessaging(arguments) => runtime()?.block_on(serve_browser(arguments, grants)),
@@ -199,7 +245,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
             Ok(())
         }
         Command::Man => Ok(clap_mangen::Man::new(Arguments::command()).render(&mut io::stdout())?),
-        Command::Revoke { key_id } if grants.revoke(&key_id)? => Ok(()),
+        Command::Revoke { key_id } if grants.revoke(&key_id)? => Ok(ConsentFile::of(&state).forget(&key_id)?),
         Command::Revoke { key_id } => Err(CommandError::UnknownToken(key_id)),
     }
 }
@@ -212,7 +258,7 @@ fn guardian() -> io::Result<GuardianCommand> {
     Ok(GuardianCommand { program: std::env::current_exe()?, arguments: vec![GUARD.into()] })
 }
 
-async fn serve(arguments: Serve, grants: GrantFile, pairings: PairingFile) -> Result<(), CommandError> {
+async fn serve(arguments: Serve, grants: GrantFile, state: &StateDirectory) -> Result<(), CommandError> {
     let config = Config::read(&arguments.config)?;
     config.remarks.iter().for_each(note);
     let origins = arguments.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
@@ -226,12 +272,17 @@ async fn serve(arguments: Serve, grants: GrantFile, pairings: PairingFile) -> Re
     let names = config.names();
     let sessions = Sessions::new(guardian()?, Duration::from_secs(arguments.grace), grants.clone());
     let origins = (!origins.is_empty()).then_some(origins);
-    let shim = Arc::new(Shim::new(config, port, origins, grants, pairings, sessions));
+    let pages = Pages::new(ConsentFile::of(state));
+    let agents = listen_for_agents(state)?;
+    let pairings = PairingFile::of(state);
+    let shim = Arc::new(Shim::new(config, port, origins, grants, pairings, sessions, Arc::clone(&pages)));
     let mut signals = EndSignals::listen()?;
     println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
     tokio::select! {
         () = Arc::clone(&shim).serve(listener) => {}
         () = follow_config(&shim, &arguments.config) => {}
+        () = follow_consents(&pages) => {}
+        () = agents_of(agents, Arc::clone(&pages)) => {}
         () = signals.received() => {}
     }
     shim.sessions.shut_down().await;
@@ -247,11 +298,31 @@ async fn serve_browser(arguments: NativeMessaging, grants: GrantFile) -> Result<
     serve_extension(host).await.map_err(CommandError::NativeMessaging)
 }
 
+/// The way in for agents; `None` when another shim has it.
+fn listen_for_agents(state: &StateDirectory) -> Result<Option<Listening>, CommandError> {
+    let listening = Endpoint::of(state).listen()?;
+    if listening.is_none() {
+        note(
+            "another shim runs with this state directory: agents get the tools of the pages that are connected to that one",
+        );
+    }
+    Ok(listening)
+}
+
+async fn agents_of(listening: Option<Listening>, pages: Arc<Pages>) {
+    match listening {
+        Some(listening) => serve_agents(listening, pages).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn grant(arguments: GrantArguments, grants: &GrantFile) -> Result<(), CommandError> {
     let origins = arguments.client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let token = new_token()?;
-    grants.add(Grant::new(token.clone(), origins, arguments.servers, now()))?;
-    eprintln!("This token is shown once. Whoever has it can use the servers it names:");
+    let opened = arguments.opens.describe();
+    let exposes = arguments.opens.exposure();
+    grants.add(Grant { exposes, ..Grant::new(token.clone(), origins, arguments.opens.servers, now()) })?;
+    eprintln!("This token is shown once. Whoever has it can use: {opened}");
     println!("{}", token.reveal());
     Ok(())
 }
@@ -265,9 +336,10 @@ async fn pair(arguments: PairArguments, pairings: &PairingFile) -> Result<(), Co
         None => PairingClient::AnyOrigin,
     };
     let code = PairingCode::from_random(random);
-    let servers = arguments.servers.join(", ");
-    pairings.add(Pairing::new(code.clone(), client, arguments.servers, now()), now())?;
-    eprintln!("Type this code into the page that shall use: {servers}. It is good for five minutes and one page:");
+    let opened = arguments.opens.describe();
+    let exposes = arguments.opens.exposure();
+    pairings.add(Pairing::new(code.clone(), client, arguments.opens.servers, exposes, now()), now())?;
+    eprintln!("Type this code into the page that shall use: {opened}. It is good for five minutes and one page:");
     println!("{}", code.reveal());
     let outcome = tokio::select! {
         outcome = wait_for_use(pairings, &code) => outcome,
@@ -276,7 +348,7 @@ async fn pair(arguments: PairArguments, pairings: &PairingFile) -> Result<(), Co
     };
     pairings.remove(&code)?;
     let client = outcome?.ok_or(CommandError::NotPaired)?;
-    eprintln!("Paired with {client}, for: {servers}. `crablet-shim tokens` lists the new token.");
+    eprintln!("Paired with {client}, for: {opened}. `crablet-shim tokens` lists the new token.");
     Ok(())
 }
 
@@ -297,9 +369,27 @@ fn list(grants: &GrantFile) -> Result<(), CommandError> {
         eprintln!("No tokens; see `crablet-shim grant --help`.");
     }
     for grant in grants {
-        println!("{}  {}  for {}", grant.token.key_id(), grant.servers.join(", "), grant.holder());
+        println!(
+            "{}  {}  for {}",
+            grant.token.key_id(),
+            describe_opened(&grant.servers, grant.exposes),
+            grant.holder()
+        );
     }
     Ok(())
+}
+
+/// What a token opens, in words.
+fn describe_opened(servers: &[String], exposes: Option<Exposure>) -> String {
+    let offering = exposes.map(|Exposure { allow_destructive, accept_changes }| {
+        let kinds = [(allow_destructive, "destructive ones"), (accept_changes, "changed ones")];
+        let kinds: Vec<&str> = kinds.into_iter().filter(|(is_allowed, _)| *is_allowed).map(|(_, kind)| kind).collect();
+        match kinds.as_slice() {
+            [] => "[offers tools]".to_owned(),
+            kinds => format!("[offers tools, {} too]", kinds.join(" and ")),
+        }
+    });
+    servers.iter().cloned().chain(offering).collect::<Vec<_>>().join(", ")
 }
 
 /// How often a waiting `pair` looks at its file: at once for a person, nothing for the machine.

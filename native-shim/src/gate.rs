@@ -5,7 +5,8 @@ use std::fmt;
 
 use crablet::Millis;
 use crablet::mcp::transport::shim::{
-    ClientProof, MAX_PROOF_AGE, PAIRING_PATH, PAIRING_SUBPROTOCOL, ProofContext, SUBPROTOCOL, Token, server_path,
+    ClientProof, EXPOSING_PATH, MAX_PROOF_AGE, PAIRING_PATH, PAIRING_SUBPROTOCOL, ProofContext, SUBPROTOCOL, Token,
+    server_path,
 };
 use hyper::header::{
     CONNECTION, HOST, HeaderMap, HeaderName, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
@@ -14,7 +15,7 @@ use hyper::header::{
 use hyper::{Method, StatusCode};
 
 use crate::config::Config;
-use crate::grants::Grant;
+use crate::grants::{EXPOSING, Exposure, Grant};
 use crate::lockout::Lockout;
 use crate::origin::Origin;
 
@@ -33,8 +34,13 @@ pub(crate) struct Gate<'a> {
 /// A client that passed.
 #[derive(Debug)]
 pub(crate) struct Admission {
+    /// The name of the server it wants, or [`EXPOSING`].
     pub(crate) server: String,
     pub(crate) token: Token,
+    /// The `Origin` header; `None` for a program that sends none.
+    pub(crate) origin: Option<String>,
+    /// What the token says about tools of its holder.
+    pub(crate) exposes: Option<Exposure>,
     /// The client's nonce, to be answered.
     pub(crate) nonce: String,
     /// The client's key for the handshake's answer.
@@ -74,12 +80,13 @@ impl Gate<'_> {
         headers: &HeaderMap,
         memory: &mut Memory,
     ) -> Result<Admission, Refusal> {
-        let (server, entry) = self
-            .config
-            .servers
-            .iter()
-            .find(|(name, _)| *method == Method::GET && server_path(name) == target)
-            .ok_or_else(|| refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", Shown(target))))?;
+        let named = || self.config.servers.iter().find(|(name, _)| server_path(name) == target);
+        let (server, entry) = match target {
+            EXPOSING_PATH => Some((EXPOSING, None)),
+            _ => named().map(|(name, entry)| (name.as_str(), Some(entry))),
+        }
+        .filter(|_| *method == Method::GET)
+        .ok_or_else(|| refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", Shown(target))))?;
 
         let host = self.check_host(headers)?;
         let origin = one_header(headers, &ORIGIN)?;
@@ -87,8 +94,9 @@ impl Gate<'_> {
             let is_granted = self.grants.iter().any(|grant| grant.allows_origin(Some(origin)));
             let is_named = |origins: &[Origin]| origins.iter().any(|allowed| allowed.matches(origin));
             let is_allowed = is_granted && self.origins.is_none_or(is_named);
-            if !is_allowed || (!entry.origins.is_empty() && !is_named(&entry.origins)) {
-                let reason = format!("the origin {} is not allowed to use {server:?}", Shown(origin));
+            let is_narrowed = entry.is_some_and(|entry| !entry.origins.is_empty() && !is_named(&entry.origins));
+            if !is_allowed || is_narrowed {
+                let reason = format!("the origin {} is not allowed to {}", Shown(origin), wish(server));
                 return Err(refusal(StatusCode::FORBIDDEN, reason));
             }
         }
@@ -103,7 +111,7 @@ impl Gate<'_> {
             Ok(_) => memory.lockout.passed(client),
             Err(_) => memory.lockout.failed(client, self.now),
         }
-        Ok(Admission { server: server.clone(), websocket_key: check_upgrade(headers)?, ..proof? })
+        Ok(Admission { server: server.to_owned(), websocket_key: check_upgrade(headers)?, ..proof? })
     }
 
     /// Checks `Host`, `Origin` with a code that waits, and upgrade, in this order; the code itself is in the first frame.
@@ -175,7 +183,7 @@ impl Gate<'_> {
             })?;
         if !grant.allows_origin(origin) || !grant.allows_server(server) {
             let origin = origin.unwrap_or("no origin");
-            let reason = format!("the token {key_id} is not for {server:?} with {}", Shown(origin));
+            let reason = format!("with the token {key_id}, {} may not {}", Shown(origin), wish(server));
             return Err(refusal(StatusCode::FORBIDDEN, reason));
         }
         if !proof.is_fresh(self.now) {
@@ -187,6 +195,8 @@ impl Gate<'_> {
         Ok(Admission {
             server: server.to_owned(),
             token: grant.token.clone(),
+            origin: origin.map(str::to_owned),
+            exposes: grant.exposes,
             nonce: proof.nonce().to_owned(),
             websocket_key: String::new(),
         })
@@ -211,6 +221,11 @@ impl UsedProofs {
         self.0.push_back((now, nonce.to_owned()));
         true
     }
+}
+
+/// What a client of a server, or one that offers tools of its own, wants to do.
+fn wish(server: &str) -> String {
+    if server == EXPOSING { "offer tools".to_owned() } else { format!("use {server:?}") }
 }
 
 /// Whether a request is one for a pairing.

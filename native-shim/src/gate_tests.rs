@@ -22,7 +22,9 @@ fn server(origins: &[&str]) -> Server {
 
 fn grant(key: u8, origins: &[&str]) -> Grant {
     let origins = origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect();
-    Grant::new(Token::from_random([key; 9], [key; 32]), origins, vec!["files".into(), "narrow".into()], NOW)
+    let token = Token::from_random([key; 9], [key; 32]);
+    let exposes = (key == 3).then(Exposure::default);
+    Grant { exposes, ..Grant::new(token, origins, vec!["files".into(), "narrow".into()], NOW) }
 }
 
 /// A handshake, good unless a test changes it.
@@ -88,7 +90,7 @@ impl Attempt {
             ("other".to_owned(), server(&[])),
         ]);
         let config = Config { servers, remarks: Vec::new() };
-        let grants = [grant(1, &[ORIGIN_HEADER]), grant(2, &[])];
+        let grants = [grant(1, &[ORIGIN_HEADER]), grant(2, &[]), grant(3, &[ORIGIN_HEADER])];
         let gate = Gate { config: &config, port: 6735, origins: run_origins, grants: &grants, now };
         let admission = gate.check(&self.method, &self.target, &self.headers(), memory);
         admission
@@ -282,4 +284,28 @@ fn a_pairing_is_admitted_only_where_a_code_waits() {
     assert_eq!(check(None, here, page, SUBPROTOCOL).unwrap_err(), 401);
     let only = [Origin::parse("https://only.example").unwrap()];
     assert_eq!(check(Some(&only), here, page, PAIRING_SUBPROTOCOL).unwrap_err(), 404);
+}
+
+#[test]
+fn tools_are_offered_with_a_token_for_that_and_a_proof_of_it() {
+    let exposing = || Attempt {
+        target: "/expose".into(),
+        proof_server: EXPOSING,
+        token: Token::from_random([3; 9], [3; 32]),
+        ..Attempt::good()
+    };
+    let attempts = [
+        (exposing(), Ok(())),
+        (Attempt { token: Token::from_random([1; 9], [1; 32]), ..exposing() }, Err(403)),
+        (Attempt { proof_server: "files", ..exposing() }, Err(401)),
+        (Attempt { target: "/servers/".into(), ..exposing() }, Err(404)),
+        (Attempt { origin: Some("https://evil.example"), ..exposing() }, Err(403)),
+        (Attempt { origin: Some("null"), ..exposing() }, Err(403)),
+        (Attempt { host: "evil.example:6735", ..exposing() }, Err(403)),
+        (Attempt { method: Method::POST, ..exposing() }, Err(404)),
+        (Attempt { proof_at: Millis(NOW.0 - 61_000), ..exposing() }, Err(401)),
+    ];
+    for (index, (attempt, expected)) in attempts.into_iter().enumerate() {
+        assert_eq!(attempt.check(), expected, "attempt {index}");
+    }
 }

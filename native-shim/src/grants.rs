@@ -21,13 +21,33 @@ pub(crate) struct Grant {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) extension: Option<ExtensionId>,
     pub(crate) servers: Vec<String>,
+    /// Whether its holder may offer tools to local agents, and how freely.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exposes: Option<Exposure>,
     pub(crate) granted_at: Millis,
+}
+
+/// What a page may offer to local agents without being asked for again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Exposure {
+    /// Tools that may destroy something, or do not say that they do not.
+    pub(crate) allow_destructive: bool,
+    /// Tools that are new or changed since the page first showed its tools.
+    pub(crate) accept_changes: bool,
+}
+
+impl Exposure {
+    pub(crate) fn read(object: &Object<'_>) -> Self {
+        let says = |name| object.boolean(name).unwrap_or_default();
+        Self { allow_destructive: says("allowDestructive"), accept_changes: says("acceptChanges") }
+    }
 }
 
 impl Grant {
     /// A token for pages, or for programs where there are no origins.
     pub(crate) fn new(token: Token, origins: Vec<Origin>, servers: Vec<String>, granted_at: Millis) -> Self {
-        Self { token, origins, extension: None, servers, granted_at }
+        Self { token, origins, extension: None, servers, exposes: None, granted_at }
     }
 
     /// Whether a client with this `Origin` header, or without one, may use the token.
@@ -38,8 +58,9 @@ impl Grant {
         }
     }
 
+    /// Whether the token opens this server, or [`EXPOSING`].
     pub(crate) fn allows_server(&self, server: &str) -> bool {
-        self.servers.iter().any(|allowed| allowed == server)
+        if server == EXPOSING { self.exposes.is_some() } else { self.servers.iter().any(|allowed| allowed == server) }
     }
 
     /// Who it is for, for a list that people read.
@@ -51,6 +72,9 @@ impl Grant {
         }
     }
 }
+
+/// In the place of a server's name: the client offers tools of its own. No server has an empty name.
+pub(crate) const EXPOSING: &str = "";
 
 /// The file of grants. Every call reads it anew, so that what another run of the program granted or revoked counts at
 /// once.
@@ -146,7 +170,8 @@ fn read_grant(object: &Object<'_>) -> Option<Grant> {
     };
     let token = Token::parse(&object.string("token")?).ok()?;
     let granted_at = Millis(object.integer("grantedAt").unwrap_or(0));
-    Some(Grant { extension, ..Grant::new(token, origins, object.read("servers")?, granted_at) })
+    let exposes = object.object("exposes").map(|exposes| Exposure::read(&exposes));
+    Some(Grant { extension, exposes, ..Grant::new(token, origins, object.read("servers")?, granted_at) })
 }
 
 fn reveal<S: Serializer>(token: &Token, serializer: S) -> Result<S::Ok, S::Error> {

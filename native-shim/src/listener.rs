@@ -22,6 +22,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::config::Config;
+use crate::expose::{PageOwner, Pages};
 use crate::gate::{Admission, Gate, Memory, PairingAdmission, Refusal, is_pairing};
 use crate::grants::{Grant, GrantFile};
 use crate::log::Flood;
@@ -29,7 +30,7 @@ use crate::origin::Origin;
 use crate::pairing_socket::serve_pairing;
 use crate::pairings::PairingFile;
 use crate::sessions::Sessions;
-use crate::socket::{Client, serve_socket};
+use crate::socket::{Client, Purpose, serve_socket};
 
 /// Everything that the connections share.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub(crate) struct Shim {
     pub(crate) origins: Option<Vec<Origin>>,
     pub(crate) grants: GrantFile,
     pub(crate) sessions: Sessions,
+    pub(crate) pages: Arc<Pages>,
     pairings: PairingFile,
     memory: Mutex<Memory>,
     refusals: Mutex<Flood>,
@@ -59,6 +61,7 @@ impl Shim {
         grants: GrantFile,
         pairings: PairingFile,
         sessions: Sessions,
+        pages: Arc<Pages>,
     ) -> Self {
         Self {
             config: RwLock::new(Arc::new(config)),
@@ -66,6 +69,7 @@ impl Shim {
             origins,
             grants,
             sessions,
+            pages,
             pairings,
             memory: Mutex::default(),
             refusals: Mutex::new(Flood::new()),
@@ -138,10 +142,12 @@ impl Shim {
             self.check(&request, &config).map(|admission| {
                 let response = accept(&admission.websocket_key, SUBPROTOCOL);
                 tokio::spawn(async move {
-                    if let (Some(socket), Some(server)) =
-                        (upgrade(request).await, config.servers.get(&admission.server))
-                    {
-                        serve_socket(socket, Client::of(&admission), server, &shim.sessions).await;
+                    let purpose = match config.servers.get(&admission.server) {
+                        Some(server) => Purpose::Use(server),
+                        None => Purpose::Offer { pages: &shim.pages, owner: PageOwner::of(&admission) },
+                    };
+                    if let Some(socket) = upgrade(request).await {
+                        serve_socket(socket, Client::of(&admission), purpose, &shim.sessions).await;
                     }
                     drop(permit);
                 });

@@ -6,6 +6,9 @@
 //! crablet-shim grant --native --server files                        the same for a program that sends no Origin
 //! crablet-shim tokens                                               lists tokens by their key id
 //! crablet-shim revoke <key-id>                                      takes one back, from open connections too
+//! crablet-shim pair --expose                                        the same for a page that offers tools of its own
+//! crablet-shim consent [<id>…]                                      shows tools of pages that wait, and agrees to them
+//! crablet-shim expose                                               serves tools of pages to the agent that starts it
 //! crablet-shim doctor --config servers.json                         says what is wrong with a set-up
 //! crablet-shim serve --config servers.json [--port 6735] [--origin https://app.example]… [--grace 60]
 //! crablet-shim install --browser chrome --extension ID --server files --config servers.json
@@ -23,9 +26,9 @@
 //! extension over standard input and output (`crablet::mcp::transport::shim` has the wire format) and ends with the pipe.
 //!
 //! `serve` listens on 127.0.0.1 alone and checks each request in this order, before anything is started: the peer is on
-//! this machine, the path is exactly `/servers/<name>`, `Host` is this shim, `Origin` is allowed (`null` never is), the
-//! proof of a token is right, fresh and unused, and the request is a WebSocket upgrade. Who is refused gets a status and
-//! no reason; the reason is a line on standard error. Nothing of messages or tokens is ever written there.
+//! this machine, the path is exactly `/servers/<name>` or `/expose`, `Host` is this shim, `Origin` is allowed (`null`
+//! never is), the proof of a token is right, fresh and unused, and the request is a WebSocket upgrade. Who is refused gets
+//! a status and no reason; the reason is a line on standard error. Nothing of messages or tokens is ever written there.
 //!
 //! Tokens lie in `grants.json` (mode 0600) in the state directory: `--state-dir`, `CRABLET_STATE_DIR`,
 //! `$XDG_STATE_HOME/crablet`, or `~/.local/state/crablet`.
@@ -37,9 +40,11 @@
 mod browser;
 mod cli;
 mod config;
+mod consent;
 mod crashes;
 mod doctor;
 mod era;
+mod expose;
 mod extension;
 mod gate;
 mod grants;

@@ -23,7 +23,7 @@ use crate::log::note;
 use crate::native_messages::{ExtensionMessage, ShimMessage, frame_messages};
 use crate::sessions::Sessions;
 use crate::signals::EndSignals;
-use crate::socket::{Client, serve_frames};
+use crate::socket::{Client, Purpose, serve_frames};
 
 /// What the host serves, and to whom.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl Channels {
                 }
                 Ok::<_, mpsc::error::SendError<Vec<u8>>>(outgoing)
             });
-            serve_frames(pin!(sink), stream, client, server, &host.sessions).await;
+            serve_frames(pin!(sink), stream, client, Purpose::Use(server), &host.sessions).await;
             drop(outgoing.send(ShimMessage::Close { channel }.to_bytes()).await);
         });
     }

@@ -48,8 +48,8 @@ fn pair(
     getrandom::fill(&mut nonce)?;
     let origins = origin.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let redeemed = pairings.redeem(request, origin.as_deref(), authority, (key_id, nonce), now())?;
-    let Some(Match { answer, token, servers }) = redeemed else { return Ok(None) };
-    grants.add(Grant::new(token, origins, servers, now()))?;
+    let Some(Match { answer, token, servers, exposes }) = redeemed else { return Ok(None) };
+    grants.add(Grant { exposes, ..Grant::new(token, origins, servers, now()) })?;
     Ok(Some(answer.to_frame()))
 }
 

@@ -5,6 +5,7 @@ use crablet::json::Object;
 use crablet::mcp::transport::shim::{PairAnswer, PairContext, PairRequest, PairingCode, Token};
 use serde::{Serialize, Serializer};
 
+use crate::grants::Exposure;
 use crate::origin::Origin;
 use crate::state::{PrivateFile, StateDirectory, StateError};
 
@@ -16,6 +17,7 @@ pub(crate) struct Pairing {
     pub(crate) code: PairingCode,
     pub(crate) client: PairingClient,
     pub(crate) servers: Vec<String>,
+    pub(crate) exposes: Option<Exposure>,
     pub(crate) expires_at: Millis,
     /// How many wrong codes are still borne before this one is worth nothing.
     pub(crate) attempts: u32,
@@ -36,9 +38,15 @@ pub(crate) enum PairingClient {
 
 impl Pairing {
     /// A code for five minutes and five attempts.
-    pub(crate) fn new(code: PairingCode, client: PairingClient, servers: Vec<String>, now: Millis) -> Self {
+    pub(crate) fn new(
+        code: PairingCode,
+        client: PairingClient,
+        servers: Vec<String>,
+        exposes: Option<Exposure>,
+        now: Millis,
+    ) -> Self {
         let expires_at = Millis(now.0.saturating_add(LIFETIME));
-        Self { code, client, servers, expires_at, attempts: MAX_ATTEMPTS, paired: None }
+        Self { code, client, servers, exposes, expires_at, attempts: MAX_ATTEMPTS, paired: None }
     }
 
     fn is_open(&self, now: Millis) -> bool {
@@ -73,6 +81,7 @@ pub(crate) struct Match {
     pub(crate) answer: PairAnswer,
     pub(crate) token: Token,
     pub(crate) servers: Vec<String>,
+    pub(crate) exposes: Option<Exposure>,
 }
 
 impl PairingFile {
@@ -131,7 +140,7 @@ impl PairingFile {
             let servers = pairing.servers.clone();
             let (answer, token) = PairAnswer::new(&pairing.code, request, context, random, servers.clone());
             pairing.paired = Some(origin.unwrap_or("a program without an origin").to_owned());
-            Some(Match { answer, token, servers })
+            Some(Match { answer, token, servers, exposes: pairing.exposes })
         })
     }
 }
@@ -146,6 +155,7 @@ fn read_pairing(object: &Object<'_>) -> Option<Pairing> {
         code: PairingCode::parse(&object.string("code")?).ok()?,
         client,
         servers: object.read("servers")?,
+        exposes: object.object("exposes").map(|exposes| Exposure::read(&exposes)),
         expires_at: Millis(object.integer("expiresAt")?),
         attempts: u32::try_from(object.integer("attempts")?).ok()?,
         paired: object.string("paired"),
@@ -191,7 +201,7 @@ mod tests {
     fn waiting(name: &str, client: PairingClient) -> (StateDirectory, PairingFile) {
         let directory = StateDirectory::scratch(name);
         let file = PairingFile::of(&directory);
-        file.add(Pairing::new(code(1), client, vec!["files".into()], NOW), NOW).unwrap();
+        file.add(Pairing::new(code(1), client, vec!["files".into()], None, NOW), NOW).unwrap();
         (directory, file)
     }
 
@@ -225,7 +235,7 @@ mod tests {
         let late = Millis(NOW.0 + LIFETIME);
         assert!(redeem(&file, 1, PAGE, late).is_none());
         assert_eq!(file.progress(&code(1), late).unwrap(), Progress::Over);
-        file.add(Pairing::new(code(3), PairingClient::Native, Vec::new(), late), late).unwrap();
+        file.add(Pairing::new(code(3), PairingClient::Native, Vec::new(), None, late), late).unwrap();
         assert_eq!(file.0.read(LIST, read_pairing).unwrap().len(), 1);
         directory.remove();
     }

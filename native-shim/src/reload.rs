@@ -1,13 +1,14 @@
 //! Taking over a changed configuration file while clients are connected.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::config::Config;
 use crate::listener::Shim;
 use crate::log::note;
+use crate::state::Version;
 
 /// Looks at the file for ever. A change counts for connections made after it; a file with an error changes nothing.
 pub(crate) async fn follow_config(shim: &Shim, file: &Path) {
@@ -33,19 +34,5 @@ pub(crate) async fn follow_config(shim: &Shim, file: &Path) {
     }
 }
 
-/// What tells one state of a file from the next.
-#[derive(Debug, PartialEq, Eq)]
-struct Version {
-    modified: Option<SystemTime>,
-    bytes: u64,
-}
-
-impl Version {
-    fn of(file: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(file).ok()?;
-        Some(Self { modified: metadata.modified().ok(), bytes: metadata.len() })
-    }
-}
-
 /// As long as a person takes from the editor to the browser; one look is one system call.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);

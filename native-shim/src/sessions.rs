@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use crablet::mcp::transport::shim::{Attach, ServerEra};
 use crablet::native::process::{GuardianCommand, ServerProcess};
-use tokio::sync::{OnceCell, Semaphore, mpsc, watch};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::config::Server;
 use crate::crashes::Crashes;
 use crate::era::{Unsure, find_era};
-use crate::grants::GrantFile;
+use crate::grants::{EXPOSING, GrantFile};
+use crate::limits::Limits;
 use crate::session::{Attachment, SessionOptions, run_session};
 
 /// The sessions, and what new ones are made with.
@@ -69,16 +70,53 @@ impl Sessions {
         attach: &Attach,
     ) -> Result<mpsc::Sender<Attachment>, String> {
         if let Some(resume) = &attach.resume {
-            let key = Key { key_id: key_id.to_owned(), server: name.to_owned(), resume: resume.clone() };
-            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            return open.get(&key).cloned().ok_or_else(|| {
+            return self.open_session(name, key_id, resume).ok_or_else(|| {
                 format!("the process of the server {name:?} has ended; the grace was over, or the shim was restarted")
             });
         }
         self.may_start(name, server)?;
-        let permit = Arc::clone(&self.processes)
+        let permit = self.permit()?;
+        let process = ServerProcess::start(server.to_command(&self.guardian));
+        self.start(name, key_id, server.limits, process, permit)
+    }
+
+    /// The session of a page that offers tools, which is opened if it wants a new one.
+    ///
+    /// The error is a sentence for the client.
+    pub(crate) fn find_page(
+        &self,
+        key_id: &str,
+        attach: &Attach,
+        open: impl FnOnce() -> Result<ServerProcess, String>,
+    ) -> Result<mpsc::Sender<Attachment>, String> {
+        if let Some(resume) = &attach.resume {
+            return self
+                .open_session(EXPOSING, key_id, resume)
+                .ok_or_else(|| "the page was away for longer than the grace, or the shim was restarted".to_owned());
+        }
+        let permit = self.permit()?;
+        self.start(EXPOSING, key_id, Limits::default(), open()?, permit)
+    }
+
+    fn open_session(&self, name: &str, key_id: &str, resume: &str) -> Option<mpsc::Sender<Attachment>> {
+        let key = Key { key_id: key_id.to_owned(), server: name.to_owned(), resume: resume.to_owned() };
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    fn permit(&self) -> Result<OwnedSemaphorePermit, String> {
+        Arc::clone(&self.processes)
             .try_acquire_owned()
-            .map_err(|_| format!("the shim runs {MAX_PROCESSES} processes already; close some connections"))?;
+            .map_err(|_| format!("the shim runs {MAX_PROCESSES} processes already; close some connections"))
+    }
+
+    fn start(
+        &self,
+        name: &str,
+        key_id: &str,
+        limits: Limits,
+        process: ServerProcess,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<mpsc::Sender<Attachment>, String> {
         let resume = random_text().ok_or("the system gives no randomness")?;
         let key = Key { key_id: key_id.to_owned(), server: name.to_owned(), resume: resume.clone() };
         let options = SessionOptions {
@@ -87,10 +125,9 @@ impl Sessions {
             resume,
             grace: self.grace,
             grants: self.grants.clone(),
-            limits: server.limits,
+            limits,
         };
         let (attachments, requests) = mpsc::channel(1);
-        let process = ServerProcess::start(server.to_command(&self.guardian));
         let session = run_session(options, process, requests, self.shutdown.subscribe());
         let (open, crashes) = (Arc::clone(&self.open), Arc::clone(&self.crashes));
         let started = Instant::now();

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crablet::mcp::transport::shim::{Attach, Frame, FrameKind, server_proof};
@@ -10,9 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::config::Server;
+use crate::expose::{PageOwner, Pages};
 use crate::gate::Admission;
 use crate::session::{Attachment, OUTGOING_QUEUE};
 use crate::sessions::Sessions;
@@ -36,16 +39,26 @@ impl Client {
     }
 }
 
+/// What a client is there for.
+#[derive(Clone, Debug)]
+pub(crate) enum Purpose<'a> {
+    /// To use a server, by a process of its own.
+    Use(&'a Server),
+    /// To offer tools of its own.
+    Offer { pages: &'a Arc<Pages>, owner: PageOwner },
+}
+
 /// Serves a socket until it ends.
 pub(crate) async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
     client: Client,
-    server: &Server,
+    purpose: Purpose<'_>,
     sessions: &Sessions,
 ) {
+    let takes_its_tools = matches!(purpose, Purpose::Offer { .. });
     let (sink, stream) = socket.split();
     let sink = sink.with(|frame: Vec<u8>| ready(Ok::<_, tungstenite::Error>(Message::Binary(frame.into()))));
-    serve_frames(pin!(sink), pin!(frames_of(stream)), client, server, sessions).await;
+    serve_frames(pin!(sink), pin!(frames_of(stream, takes_its_tools)), client, purpose, sessions).await;
 }
 
 /// Serves encoded frames that come and go somewhere, until one of both ends.
@@ -53,7 +66,7 @@ pub(crate) async fn serve_frames(
     mut sink: impl Sink<Vec<u8>> + Unpin,
     mut stream: impl Stream<Item = Frame> + Unpin,
     client: Client,
-    server: &Server,
+    purpose: Purpose<'_>,
     sessions: &Sessions,
 ) {
     let Client { server: name, key_id, proof } = client;
@@ -65,13 +78,20 @@ pub(crate) async fn serve_frames(
         Ok(attach) if first.kind == FrameKind::Attach => attach,
         _ => return,
     };
-    let session = match sessions.find(&name, server, &key_id, &attach) {
+    let found = match &purpose {
+        Purpose::Use(server) => sessions.find(&name, server, &key_id, &attach),
+        Purpose::Offer { pages, owner } => sessions.find_page(&key_id, &attach, || pages.open(owner.clone())),
+    };
+    let session = match found {
         Ok(session) => session,
         Err(sentence) => return end(&mut sink, sentence).await,
     };
     let (outgoing, mut frames) = mpsc::channel(OUTGOING_QUEUE);
     let (received, incoming) = mpsc::channel(INCOMING_QUEUE);
-    let era = sessions.era(&name, server).await;
+    let era = match purpose {
+        Purpose::Use(server) => sessions.era(&name, server).await,
+        Purpose::Offer { .. } => None,
+    };
     let attachment = Attachment { continues: attach.continues, seen: first.seen, era, outgoing, incoming };
     if session.send(attachment).await.is_err() {
         return end(&mut sink, format!("the process of the server {name:?} has ended")).await;
@@ -100,17 +120,31 @@ pub(crate) async fn serve_frames(
     }
 }
 
-/// The frames of a socket, until it ends or holds something else.
-fn frames_of(stream: impl Stream<Item = tungstenite::Result<Message>> + Unpin) -> impl Stream<Item = Frame> {
-    stream::unfold(stream, |mut stream| async { Some((next_frame(&mut stream).await?, stream)) })
+/// The frames of a socket, until it ends or holds something else. A page that closes its socket, as browsers do when it is left
+/// or loaded anew, takes its tools with it, while the process of a server waits for its client to come back.
+fn frames_of(
+    stream: impl Stream<Item = tungstenite::Result<Message>> + Unpin,
+    takes_its_tools: bool,
+) -> impl Stream<Item = Frame> {
+    stream::unfold(
+        stream,
+        move |mut stream| async move { Some((next_frame(&mut stream, takes_its_tools).await?, stream)) },
+    )
 }
 
-/// The next frame, or `None` when the socket ended or holds something else.
-async fn next_frame(stream: &mut (impl Stream<Item = tungstenite::Result<Message>> + Unpin)) -> Option<Frame> {
+async fn next_frame(
+    stream: &mut (impl Stream<Item = tungstenite::Result<Message>> + Unpin),
+    takes_its_tools: bool,
+) -> Option<Frame> {
     loop {
         match stream.next().await? {
             Ok(Message::Binary(bytes)) => return Frame::decode(bytes.into()).ok(),
             Ok(Message::Ping(_) | Message::Pong(_)) => {}
+            Ok(Message::Close(Some(close)))
+                if takes_its_tools && matches!(close.code, CloseCode::Normal | CloseCode::Away) =>
+            {
+                return Some(Frame { kind: FrameKind::End, number: 0, seen: 0, payload: Vec::new() });
+            }
             _ => return None,
         }
     }

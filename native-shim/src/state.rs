@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crablet::json::Object;
 use serde::Serialize;
@@ -17,6 +18,22 @@ pub(crate) struct StateDirectory(PathBuf);
 pub(crate) struct PrivateFile {
     directory: PathBuf,
     name: &'static str,
+    most_bytes: u64,
+}
+
+/// What tells one state of a file from the next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    modified: Option<SystemTime>,
+    bytes: u64,
+}
+
+impl Version {
+    /// `None` when there is no file.
+    pub(crate) fn of(file: &Path) -> Option<Self> {
+        let metadata = fs::metadata(file).ok()?;
+        Some(Self { modified: metadata.modified().ok(), bytes: metadata.len() })
+    }
 }
 
 /// Why a file cannot be used.
@@ -51,7 +68,17 @@ impl StateDirectory {
     }
 
     pub(crate) fn file(&self, name: &'static str) -> PrivateFile {
-        PrivateFile { directory: self.0.clone(), name }
+        PrivateFile { directory: self.0.clone(), name, most_bytes: MAX_FILE_BYTES }
+    }
+
+    /// A file whose entries hold what strangers sent.
+    pub(crate) fn large_file(&self, name: &'static str) -> PrivateFile {
+        PrivateFile { most_bytes: MAX_LARGE_FILE_BYTES, ..self.file(name) }
+    }
+
+    /// Makes the directory if there is none.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
     }
 }
 
@@ -72,7 +99,7 @@ impl PrivateFile {
             return Err(StateError::Exposed(path.display().to_string()));
         }
         let mut text = String::new();
-        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
+        file.take(self.most_bytes).read_to_string(&mut text).map_err(failed)?;
         let file = Object::parse(&text).map_err(|_| StateError::Malformed(path.clone()))?;
         Ok(file.objects(list).iter().filter_map(read_entry).collect())
     }
@@ -104,6 +131,11 @@ impl PrivateFile {
         Ok(outcome)
     }
 
+    /// Tells one state of the file from the next.
+    pub(crate) fn version(&self) -> Option<Version> {
+        Version::of(&self.path())
+    }
+
     fn path(&self) -> PathBuf {
         self.directory.join(self.name)
     }
@@ -115,6 +147,9 @@ fn open_private(path: &Path) -> io::Result<File> {
 
 /// Room for hundreds of entries with long lists.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Room for some hundred definitions of tools, each up to 32 KiB.
+const MAX_LARGE_FILE_BYTES: u64 = 32 << 20;
 
 #[cfg(test)]
 impl StateDirectory {

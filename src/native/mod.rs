@@ -26,7 +26,7 @@ pub use http::HttpBody;
 #[cfg(feature = "oauth")]
 pub use loopback::LoopbackConsent;
 #[cfg(feature = "mcp-server")]
-pub use serve_stdio::serve_stdio;
+pub use serve_stdio::{serve_stdio, serve_stdio_with};
 pub use socket::WebSocket;
 
 use crate::error::{Error, ErrorKind};

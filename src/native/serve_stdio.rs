@@ -10,7 +10,7 @@ use futures_util::future::{Either, select};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use crate::host::mcp::{McpServer, send};
+use crate::host::mcp::{McpServer, ServerControl, send};
 
 /// The longest message of a client, in bytes; the rest of a longer line is skipped and the client told.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -27,6 +27,15 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 ///
 /// When standard output cannot be written.
 pub async fn serve_stdio(server: &McpServer) -> io::Result<()> {
+    serve_stdio_with(server, drop).await
+}
+
+/// As [`serve_stdio`], and first hands out the control by which what is served is changed.
+///
+/// # Errors
+///
+/// When standard output cannot be written.
+pub async fn serve_stdio_with(server: &McpServer, control: impl FnOnce(ServerControl)) -> io::Result<()> {
     let (mut came, lines) = mpsc::channel(0);
     let (closed, input_ended) = oneshot::channel();
     // Reading standard input blocks, and cannot be stopped: a thread of its own ends with the program.
@@ -41,7 +50,8 @@ pub async fn serve_stdio(server: &McpServer) -> io::Result<()> {
     let runtime = Handle::current();
     thread::spawn(move || written.send(write_lines(&runtime, going)));
 
-    let (serving, _control) = server.serve(lines, out);
+    let (serving, handle) = server.serve(lines, out);
+    control(handle);
     let too_late = Box::pin(async {
         let _ended = input_ended.await;
         sleep(LAST_CALLS).await;

@@ -1,7 +1,7 @@
 //! What is wrong with a line is a JSON-RPC error, and what wants no answer gets none.
 
 use crablet::mcp::protocol::{EraChoice, Revision};
-use crablet::mcp::server::{Outgoing, Server, ServerOptions};
+use crablet::mcp::server::{Catalog, Outgoing, Server, ServerOptions};
 use serde_json::{Value, json};
 
 use super::{catalog, handshake, info, reply, request, server, stateless};
@@ -127,4 +127,17 @@ fn a_catalogue_takes_only_what_can_be_served() {
     let twice = tool("a", json!({ "type": "object" }))
         .and_then(|catalog| catalog.tool(ServerTool::new("a", "d", super::raw(&json!({ "type": "object" })))));
     assert!(matches!(twice, Err(CatalogError::Duplicate(_))));
+}
+
+#[test]
+fn a_tool_that_is_gone_is_a_failed_result_and_not_listed() {
+    let catalog = Catalog::new().former_tool("search", "its page was closed");
+    let mut server = Server::new(catalog, info());
+    let listed = reply(server.handle_line(&stateless(1, "tools/list", json!({}))));
+    assert_eq!(listed["result"]["tools"], json!([]));
+    let answer = reply(server.handle_line(&stateless(2, "tools/call", json!({ "name": "search", "arguments": {} }))));
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(answer["result"]["content"][0]["text"], "its page was closed");
+    let answer = reply(server.handle_line(&stateless(3, "tools/call", json!({ "name": "other", "arguments": {} }))));
+    assert_eq!(answer["error"]["code"], -32602);
 }

@@ -44,3 +44,10 @@ fn a_server_of_nothing_has_empty_lists_and_no_capabilities() {
         assert_eq!(reply(server.handle_line(&stateless(1, method, json!({}))))["error"]["code"], -32601, "{method}");
     }
 }
+
+#[test]
+fn a_server_that_awaits_tools_says_so_before_it_has_one() {
+    let mut server = Server::new(Catalog::new().awaits_tools(), info());
+    let found = reply(server.handle_line(&stateless(1, "server/discover", json!({}))));
+    assert_eq!(found["result"]["capabilities"], json!({ "tools": { "listChanged": true } }));
+}

@@ -11,11 +11,13 @@
 mod agent;
 mod claim;
 mod configuration;
+mod expose;
 mod filesystem;
 mod handshake;
 mod install;
 mod load;
 mod native_messaging;
+mod page;
 mod pairing;
 mod processes;
 mod reconnect;

@@ -91,18 +91,53 @@ impl Shim {
 
     /// A token for these servers; for a program without an origin when the origin is empty.
     pub(crate) async fn grant(&self, origin: &str, servers: &[&str]) -> Token {
+        let servers: Vec<&str> = servers.iter().flat_map(|server| ["--server", server]).collect();
+        self.grant_with(origin, &servers).await
+    }
+
+    /// A token for what these arguments of `grant` say.
+    pub(crate) async fn grant_with(&self, origin: &str, arguments: &[&str]) -> Token {
+        let client = if origin.is_empty() { vec!["--native"] } else { vec!["--origin", origin] };
+        let (is_good, printed, told) = self.run(&[&["grant"], client.as_slice(), arguments].concat()).await;
+        assert!(is_good, "{told}");
+        Token::parse(&printed).unwrap()
+    }
+
+    /// Runs a command with this shim's state: whether it went well, what it printed and what it told.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> (bool, String, String) {
+        let output = self.command(arguments).output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    }
+
+    /// A command with this shim's state.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crablet-shim"));
-        command.arg("grant").env("CRABLET_STATE_DIR", self.directory.join("state"));
-        match origin {
-            "" => command.arg("--native"),
-            origin => command.args(["--origin", origin]),
-        };
-        for server in servers {
-            command.args(["--server", server]);
-        }
-        let output = command.output().await.unwrap();
-        assert!(output.status.success(), "{output:?}");
-        Token::parse(&String::from_utf8(output.stdout).unwrap()).unwrap()
+        command.args(arguments).env("CRABLET_STATE_DIR", self.state());
+        command
+    }
+
+    /// The state directory.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.join("state")
+    }
+
+    /// Starts the shim again on the same port and state, after its end.
+    pub(crate) async fn start_again(&mut self) {
+        let port = self.port.to_string();
+        let mut process = self
+            .command(&["serve", "--port", &port, "--config"])
+            .arg(self.directory.join("servers.json"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+        assert!(line.contains(&port), "{line}");
+        self.stderr = BufReader::new(process.stderr.take().unwrap());
+        self.process = process;
     }
 
     /// What a client of a server needs.

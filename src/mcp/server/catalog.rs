@@ -15,6 +15,10 @@ pub struct Catalog {
     pub(super) resources: Vec<Arc<Resource>>,
     pub(super) templates: Vec<Arc<(Resource, UriTemplate)>>,
     pub(super) prompts: Vec<Arc<ServerPrompt>>,
+    /// Whether tools may come while there are none.
+    pub(super) awaits_tools: bool,
+    /// Tools that are gone, and what their callers are told.
+    pub(super) former_tools: Vec<(String, String)>,
     pub(super) completes: bool,
     pub(super) logs: bool,
 }
@@ -133,6 +137,21 @@ impl Catalog {
         Ok(self)
     }
 
+    /// Says that tools may come later, so that clients ask for them even though there are none yet.
+    #[must_use]
+    pub fn awaits_tools(mut self) -> Self {
+        self.awaits_tools = true;
+        self
+    }
+
+    /// Remembers a tool that is gone. It is not listed; who calls it all the same, by an older list, gets a failed result with
+    /// this reason, which a model can read, instead of an error of the protocol.
+    #[must_use]
+    pub fn former_tool(mut self, name: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.former_tools.push((name.into(), reason.into()));
+        self
+    }
+
     /// Adds a resource.
     ///
     /// # Errors
@@ -192,6 +211,11 @@ impl Catalog {
 
     pub(super) fn find_tool(&self, name: &str) -> Option<&Arc<CompiledTool>> {
         self.tools.iter().find(|tool| tool.tool.name == name)
+    }
+
+    /// Why a tool that was there is gone.
+    pub(super) fn former_reason(&self, name: &str) -> Option<&str> {
+        self.former_tools.iter().find(|(former, _)| former == name).map(|(_, reason)| reason.as_str())
     }
 
     pub(super) fn find_prompt(&self, name: &str) -> Option<&Arc<ServerPrompt>> {

@@ -214,7 +214,10 @@ impl Server {
     /// A call of a tool; what is wrong with its arguments is the inner error where a model is to read it.
     fn tool_request(&self, params: &Object<'_>, era: Era) -> Result<Result<Request, String>, RpcError> {
         let name = params.string("name").ok_or_else(|| invalid_params("the name of the tool is missing"))?;
-        let tool = self.catalog.find_tool(&name).ok_or_else(|| invalid_params(format!("there is no tool {name:?}")))?;
+        let Some(tool) = self.catalog.find_tool(&name) else {
+            let former = self.catalog.former_reason(&name).map(|reason| Err(reason.to_owned()));
+            return former.ok_or_else(|| invalid_params(format!("there is no tool {name:?}")));
+        };
         let arguments = params.raw("arguments").unwrap_or_else(|| Params::new().to_raw());
         let checked = if arguments.as_str().starts_with('{') {
             tool.input.validate(&arguments)

@@ -33,7 +33,7 @@ impl Server {
     fn capabilities(&self, era: Era) -> Params {
         let changing = Params::new().with("listChanged", &true);
         let mut capabilities = Params::new();
-        if !self.catalog.tools.is_empty() {
+        if self.catalog.awaits_tools || !self.catalog.tools.is_empty() {
             capabilities.set("tools", &changing);
         }
         if self.catalog.has_resources() {

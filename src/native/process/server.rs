@@ -83,6 +83,15 @@ impl ServerProcess {
         tokio::spawn(run(command, messages, events, lines));
         Self { input: ProcessInput(input), output: ProcessOutput(output), log }
     }
+
+    /// What looks like a server's process and is a part of this program: the messages that go in come out of the receiver,
+    /// what is sent comes out as its events. It is over when its receiver gives `None`; drop the sender then.
+    pub fn within() -> (Self, mpsc::Receiver<String>, mpsc::Sender<ProcessEvent>) {
+        let (input, messages) = mpsc::channel(QUEUE);
+        let (events, output) = mpsc::channel(QUEUE);
+        let (_, log) = mpsc::channel(1);
+        (Self { input: ProcessInput(input), output: ProcessOutput(output), log }, messages, events)
+    }
 }
 
 impl ProcessInput {

@@ -154,6 +154,20 @@ impl McpServer {
         })
     }
 
+    /// Says that tools may come later; see [`Catalog::awaits_tools`].
+    #[must_use]
+    pub fn awaits_tools(mut self) -> Self {
+        self.catalog = self.catalog.awaits_tools();
+        self
+    }
+
+    /// Remembers a tool that is gone; see [`Catalog::former_tool`].
+    #[must_use]
+    pub fn former_tool(mut self, name: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.catalog = self.catalog.former_tool(name, reason);
+        self
+    }
+
     /// Adds a resource. The function gives an [`Outcome`] of contents, or text.
     ///
     /// # Errors

@@ -14,6 +14,13 @@
 //! 6. When the process ends, its [`Exit`] frame follows its last message. [`FrameKind::End`] from the client stops the
 //!    process; a socket that merely breaks leaves it alive for the grace that the hello named.
 //!
+//! # A page that offers tools
+//!
+//! With a token that allows it, a client opens [`EXPOSING_PATH`] in the same way; its proof names the empty server. It then is
+//! the MCP server and the shim the client: the messages that come are requests. The hello names no era and no result of
+//! `initialize`. What becomes of the offered tools is told with the notification `notifications/crablet/exposed`. A page that
+//! leaves ([`FrameKind::End`], or the close codes 1000 and 1001) has no grace.
+//!
 //! # How a client gets its token
 //!
 //! `crablet-shim grant` prints one to copy. Or `crablet-shim pair` shows a [`PairingCode`], which a person types into the
@@ -79,6 +86,9 @@ pub const SUBPROTOCOL: &str = "crablet.v1";
 
 /// The TCP port that the shim listens on unless it is told another.
 pub const DEFAULT_PORT: u16 = 6735;
+
+/// The path at which a client offers tools of its own to local agents.
+pub const EXPOSING_PATH: &str = "/expose";
 
 /// The path of a configured server, percent-encoded: `/servers/<name>`.
 pub fn server_path(server: &str) -> String {
