@@ -1,3 +1,5 @@
+use std::sync::mpsc::RecvTimeoutError;
+
 use crablet::Millis;
 use crablet::mcp::transport::shim::Token;
 use crablet::native::process::ServerCommand;
@@ -27,6 +29,10 @@ impl World {
     }
 
     fn with_limits(name: &str, limits: Limits) -> Self {
+        Self::with(name, limits, ServerCommand::new("cat", [""; 0]))
+    }
+
+    fn with(name: &str, limits: Limits, command: ServerCommand) -> Self {
         let directory = StateDirectory::scratch(&format!("session-{name}"));
         let grants = GrantFile::of(&directory);
         let token = Token::from_random([1; 9], [2; 32]);
@@ -42,7 +48,7 @@ impl World {
         };
         let (attachments, requests) = mpsc::channel(1);
         let (shutdown, stopped) = watch::channel(false);
-        let process = ServerProcess::start(ServerCommand::new("cat", [""; 0]));
+        let process = ServerProcess::start(command);
         tokio::spawn(run_session(options, process, requests, stopped));
         Self { attachments, grants, token, directory, shutdown }
     }
@@ -128,6 +134,30 @@ async fn a_stopped_shim_says_so() {
     let frame = socket.next().await.unwrap();
     assert_eq!((frame.kind, frame.text()), (FrameKind::Gone, Ok("crablet-shim was stopped")));
     assert_eq!(socket.next().await, None);
+}
+
+/// The end of a process is an event, not something that a timer finds: it is told while the clock stands still.
+#[tokio::test(start_paused = true)]
+async fn a_crash_is_told_without_waiting_for_a_timer() {
+    // A paused clock jumps to the next timer when nothing else is to be done, but not while a thread is busy.
+    let (told, wait) = std::sync::mpsc::channel::<()>();
+    let busy = tokio::task::spawn_blocking(move || wait.recv_timeout(Duration::from_secs(60)));
+    let before = Instant::now();
+    let command = ServerCommand::new("/bin/sh", ["-c", "read -r message; echo boom >&2; exit 3"]);
+    let world = World::with("crash", Limits::default(), command);
+    let mut socket = world.attach(false, 0).await;
+    assert_eq!(socket.next().await.unwrap().kind, FrameKind::Hello);
+    socket.send(1, 0, r#"{"jsonrpc":"2.0","id":1}"#).await;
+    let exit = loop {
+        let frame = socket.next().await.unwrap();
+        if frame.kind == FrameKind::Exit {
+            break Exit::parse(frame.text().unwrap()).unwrap();
+        }
+    };
+    assert_eq!((exit.code, exit.stderr_tail.as_str()), (Some(3), "boom"));
+    assert_eq!(before.elapsed(), Duration::ZERO, "a timer ran");
+    drop(told);
+    assert_eq!(busy.await.unwrap(), Err(RecvTimeoutError::Disconnected), "the clock stood still until here");
 }
 
 async fn ending(socket: &mut Socket) -> String {

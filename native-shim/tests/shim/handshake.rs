@@ -1,9 +1,11 @@
 //! Who is refused is refused before the upgrade, is told nothing, and starts nothing.
 
-use crate::support::{Client, ECHO, Shim, script};
+use std::path::PathBuf;
+
+use crate::support::{Client, ECHO, Shim, next_frame, script};
 use crablet::host::Host;
 use crablet::mcp::transport::Inbound;
-use crablet::mcp::transport::shim::{ClientProof, Frame, FrameKind, MAX_FRAME_BYTES, ProofContext, Token};
+use crablet::mcp::transport::shim::{ClientProof, Frame, FrameKind, MAX_FRAME_BYTES, ProofContext, Token, server_path};
 use crablet::native::NativeHost;
 use crablet::{ErrorKind, Millis};
 use serde_json::json;
@@ -11,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const ORIGIN: &str = "https://app.example";
+const NEIGHBOUR: &str = "https://neighbour.example";
 
 /// A request as a hostile page or program could make it.
 struct Attempt {
@@ -45,19 +48,25 @@ impl Attempt {
 }
 
 fn proof(token: &Token, nonce: u8, age: u64, authority: &str, server: &str) -> String {
+    proof_from(ORIGIN, token, nonce, age, authority, server)
+}
+
+fn proof_from(origin: &str, token: &Token, nonce: u8, age: u64, authority: &str, server: &str) -> String {
     let now = NativeHost::new().unwrap().now();
-    let context = ProofContext { authority, origin: ORIGIN, server };
+    let context = ProofContext { authority, origin, server };
     let proof = ClientProof::new(token, [nonce; 16], Millis(now.0 - age), context);
     format!("crablet.v1, {}", proof.to_subprotocol())
 }
 
 #[tokio::test]
 async fn hostile_attempts_are_refused_before_the_upgrade() {
-    let marker = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("started-{}", std::process::id()));
+    let marker = marker("started");
     let server = script(&format!("touch {}; {ECHO}", marker.display()));
     let mut shim = Shim::start(json!({ "files": server, "other": server }), &[]).await;
     let port = shim.port;
     let token = shim.grant(ORIGIN, &["files"]).await;
+    // Another page that may come in, with a token of its own.
+    shim.grant(NEIGHBOUR, &["files"]).await;
     let authority = format!("127.0.0.1:{port}");
     let good = |nonce| Attempt {
         path: "/servers/files".into(),
@@ -80,6 +89,17 @@ async fn hostile_attempts_are_refused_before_the_upgrade() {
         ("null origin", 403, Attempt { origin: Some("null"), ..good(8) }),
         ("near origin", 403, Attempt { origin: Some("https://app.example.evil"), ..good(9) }),
         ("other scheme", 403, Attempt { origin: Some("http://app.example"), ..good(10) }),
+        // A proof that was made for one page is worth nothing to another, though both are paired.
+        ("a neighbour with this page's proof", 401, Attempt { origin: Some(NEIGHBOUR), ..good(18) }),
+        (
+            "a neighbour with this page's token",
+            403,
+            Attempt {
+                origin: Some(NEIGHBOUR),
+                protocols: proof_from(NEIGHBOUR, &token, 19, 0, &authority, "files"),
+                ..good(19)
+            },
+        ),
         ("no proof", 401, Attempt { protocols: "crablet.v1, mcp".into(), ..good(11) }),
         ("no origin with a page's token", 401, Attempt { origin: None, ..good(12) }),
         ("unknown token", 401, Attempt { protocols: proof(&stranger, 13, 0, &authority, "files"), ..good(13) }),
@@ -109,6 +129,43 @@ async fn hostile_attempts_are_refused_before_the_upgrade() {
     assert!(log.contains("was used before"), "{log}");
     let secret = token.reveal().split('.').nth(1).unwrap().to_owned();
     assert!(!log.contains(&secret) && !log.contains("crablet.proof"), "{log}");
+}
+
+/// A file that is there once something was run that should not have been.
+fn marker(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()))
+}
+
+/// Neither the path, nor the query, nor the first frame, nor a message is a way to a command line.
+#[tokio::test]
+async fn no_word_of_a_client_becomes_a_command() {
+    let marker = marker("injected");
+    let touch = format!("touch {}", marker.display());
+    let shim = Shim::start(json!({ "files": script(ECHO) }), &[]).await;
+    let token = shim.grant(ORIGIN, &["files"]).await;
+    let authority = format!("127.0.0.1:{}", shim.port);
+    let names =
+        [format!("files;{touch}"), format!("$({touch})"), "../../bin/sh".to_owned(), format!("sh\0-c\0{touch}")];
+    let queries = [format!("?command=/bin/sh&args=-c&args={touch}"), format!("?env=PATH%3D/tmp&cwd=/&command={touch}")];
+    let named = names.iter().map(|name| (server_path(name), name.as_str()));
+    let queried = queries.iter().map(|query| (format!("/servers/files{}", query.replace(' ', "%20")), "files"));
+    for (nonce, (path, server)) in (1..).zip(named.chain(queried)) {
+        let protocols = proof(&token, nonce, 0, &authority, server);
+        let answer = Attempt { path, host: authority.clone(), origin: Some(ORIGIN), protocols }.send(shim.port).await;
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{server}: {answer}");
+    }
+    assert!(!marker.exists());
+
+    // A client that is let in and asks for a command in its first frame gets the configured server.
+    let attach =
+        json!({ "continues": false, "command": "/bin/sh", "args": ["-c", touch], "env": { "X": "y" }, "cwd": "/" });
+    let mut socket = shim.open_socket("files", attach.to_string()).await;
+    assert_eq!(next_frame(&mut socket).await.kind, FrameKind::Hello);
+
+    let mut client = shim.client("files").await;
+    client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": touch, "params": { "command": touch } })).await;
+    assert_eq!(client.message().await["id"], 1);
+    assert!(!marker.exists(), "nothing but the configured server was started");
 }
 
 #[tokio::test]

@@ -130,6 +130,30 @@ async fn a_crash_is_told_at_once_with_code_and_error_output() {
     assert!(shim.log_line("panic: boom").await.contains("[crash]"));
 }
 
+/// The log shows the start of a flood and counts the rest; the client gets the end of it, cut to a length.
+#[tokio::test]
+async fn a_flood_of_error_output_is_bounded() {
+    let flood = r#"
+        read -r first
+        case "$first" in *server/discover*) exit 1 ;; esac
+        read -r second
+        i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i of a flood" >&2; done
+        exit 3
+    "#;
+    let mut shim = Shim::start(json!({ "flood": script(flood) }), &[]).await;
+    let mut client = shim.client("flood").await;
+    for id in [1, 2] {
+        client.send(json!({ "jsonrpc": "2.0", "id": id })).await;
+    }
+    let Inbound::Closed { exit_code, stderr_tail, .. } = client.next().await else { panic!() };
+    let tail = stderr_tail.unwrap();
+    assert_eq!(exit_code, Some(3));
+    assert!(tail.ends_with("line 20000 of a flood") && tail.len() <= 16 * 1024, "{} bytes", tail.len());
+    let log = shim.end("-TERM").await;
+    let shown = log.lines().filter(|line| line.contains("of a flood")).count();
+    assert!((1..=2000).contains(&shown), "{shown} lines of 20000");
+}
+
 #[tokio::test]
 async fn a_program_that_cannot_be_started_is_told_at_once() {
     let shim = Shim::start(json!({ "missing": { "command": "no-such-program-here" } }), &[]).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crablet::Millis;
 use crablet::host::{Host, Socket};
 use crablet::json::RawJson;
-use crablet::mcp::transport::shim::{Frame, Hello, Token};
+use crablet::mcp::transport::shim::{ClientProof, Frame, FrameKind, Hello, ProofContext, SUBPROTOCOL, Token};
 use crablet::mcp::transport::websocket::{Effect, Input, WebSocketOptions, WebSocketTransport};
 use crablet::mcp::transport::{Era, Inbound, Outbound, RequestId, Revision};
 use crablet::native::{NativeHost, WebSocket};
@@ -154,6 +154,20 @@ impl Shim {
     /// Connects a client to a server.
     pub(crate) async fn client(&self, server: &str) -> Client {
         Client::connect(self.options(server).await).await
+    }
+
+    /// A socket to a server after the shim's proof and this first frame, for a client that keeps to no rules.
+    pub(crate) async fn open_socket(&self, server: &str, attach: String) -> WebSocket {
+        let host = NativeHost::new().unwrap();
+        let authority = format!("127.0.0.1:{}", self.port);
+        let context = ProofContext { authority: &authority, origin: "", server };
+        let proof = ClientProof::new(&self.grant("", &[server]).await, [7; 16], host.now(), context);
+        let subprotocols = vec![SUBPROTOCOL.to_owned(), proof.to_subprotocol()];
+        let mut socket = host.connect(format!("ws://{authority}/servers/{server}"), subprotocols).await.unwrap();
+        assert_eq!(next_frame(&mut socket).await.kind, FrameKind::Proof);
+        let attach = Frame { kind: FrameKind::Attach, number: 0, seen: 0, payload: attach.into_bytes() };
+        socket.send(attach.encode()).await.unwrap();
+        socket
     }
 
     /// Writes the configuration file anew.
@@ -410,6 +424,10 @@ impl Client {
             }
         }
     }
+}
+
+pub(crate) async fn next_frame(socket: &mut WebSocket) -> Frame {
+    Frame::decode(socket.next().await.unwrap().unwrap()).unwrap()
 }
 
 /// Waits until a process is gone from the table, zombies included.
