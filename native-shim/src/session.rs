@@ -188,8 +188,8 @@ impl Session {
         let unseen = self.link.unseen();
         // A client that remembers sends again what is not yet taken; another must not use those numbers a second time.
         let seen = if continues { self.link.seen() } else { self.link.received() };
-        self.send(&Frame { kind: FrameKind::Hello, number: 0, seen, payload: hello.to_payload() });
-        unseen.iter().for_each(|frame| self.send(frame));
+        self.send(Frame { kind: FrameKind::Hello, number: 0, seen, payload: hello.to_payload() }.encode());
+        unseen.iter().for_each(|frame| self.send(frame.encode()));
     }
 
     fn detach(&mut self) {
@@ -254,7 +254,7 @@ impl Session {
             }
         }
         let frame = self.link.send(FrameKind::Message, message.into_bytes());
-        self.send(&frame);
+        self.send(frame);
     }
 
     fn pass_exit(&mut self, report: &ExitReport) {
@@ -266,7 +266,7 @@ impl Session {
         };
         let frame = self.link.send(FrameKind::Exit, exit.to_payload());
         self.exit_sent = true;
-        self.send(&frame);
+        self.send(frame);
     }
 
     /// Messages are relayed unread, but for the first ones of a client: a later client has to know the answer to
@@ -310,13 +310,13 @@ impl Session {
 
     fn send_unnumbered(&mut self, kind: FrameKind, payload: Vec<u8>) {
         let frame = self.link.unnumbered(kind, payload);
-        self.send(&frame);
+        self.send(frame.encode());
     }
 
-    /// Hands a frame to the socket. One whose queue is full has a client that reads nothing, and is dropped.
-    fn send(&mut self, frame: &Frame) {
+    /// Hands a written frame to the socket. One whose queue is full has a client that reads nothing, and is dropped.
+    fn send(&mut self, frame: Vec<u8>) {
         let Some(client) = &self.client else { return };
-        if client.outgoing.try_send(frame.encode()).is_err() {
+        if client.outgoing.try_send(frame).is_err() {
             self.detach();
         }
     }

@@ -142,7 +142,7 @@ async fn run(
             frame = next_frame(&mut socket) => frame,
             line = going.next() => {
                 let frame = link.send(FrameKind::Message, line.unwrap().into_bytes());
-                drop(socket.send(Message::Binary(frame.encode().into())).await);
+                drop(socket.send(Message::Binary(frame.into())).await);
                 continue;
             }
             how = leaving(&mut left) => {

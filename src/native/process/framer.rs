@@ -1,6 +1,7 @@
 use std::fmt;
 use std::mem;
 
+use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::mcp::transport::shim::MAX_MESSAGE_BYTES;
@@ -44,11 +45,15 @@ impl LineFramer {
 
     /// Takes what was read, and gives the lines that ended in it.
     pub fn push(&mut self, bytes: &[u8], lines: &mut Vec<Line>) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let newline = memchr(b'\n', rest);
+            let (piece, after) = rest.split_at(newline.map_or(rest.len(), |at| at + 1));
+            rest = after;
             if !self.skipping {
                 self.line.extend_from_slice(piece);
             }
-            if piece.ends_with(b"\n") {
+            if newline.is_some() {
                 self.skipping = false;
                 lines.extend(read_line(mem::take(&mut self.line)));
             } else if self.line.len() > MAX_LINE_BYTES {

@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use memchr::memchr2;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
@@ -76,7 +77,8 @@ pub(super) async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: mpsc::S
 /// Ends, and closes the input, when the queue is dropped or the process takes no more.
 pub(super) async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<String>) {
     while let Some(message) = messages.recv().await {
-        let mut line = if message.contains(['\n', '\r']) { message.replace(['\n', '\r'], " ") } else { message };
+        let is_one_line = memchr2(b'\n', b'\r', message.as_bytes()).is_none();
+        let mut line = if is_one_line { message } else { message.replace(['\n', '\r'], " ") };
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
             return;

@@ -51,12 +51,7 @@ impl Frame {
 
     /// Writes the frame.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + self.payload.len());
-        bytes.push(self.kind.to_byte());
-        bytes.extend_from_slice(&self.number.to_be_bytes());
-        bytes.extend_from_slice(&self.seen.to_be_bytes());
-        bytes.extend_from_slice(&self.payload);
-        bytes
+        encode(self.kind, self.number, self.seen, &self.payload)
     }
 
     /// The payload as text.
@@ -127,6 +122,16 @@ impl FrameKind {
             Self::Unknown(other) => other,
         }
     }
+}
+
+/// Writes a frame around a payload that stays where it is.
+pub(super) fn encode(kind: FrameKind, number: u64, seen: u64, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
+    bytes.push(kind.to_byte());
+    bytes.extend_from_slice(&number.to_be_bytes());
+    bytes.extend_from_slice(&seen.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
 }
 
 const HEADER_BYTES: usize = 17;

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use super::frame::{Frame, FrameKind, MAX_MESSAGE_BYTES};
+use super::frame::{Frame, FrameKind, MAX_MESSAGE_BYTES, encode};
 use crate::error::{Error, ErrorKind};
 
 /// How many numbered frames may be under way unseen in one direction.
@@ -56,13 +56,17 @@ impl Link {
         }
     }
 
-    /// Numbers a frame and keeps it until the peer has seen it.
-    pub fn send(&mut self, kind: FrameKind, payload: Vec<u8>) -> Frame {
-        self.unseen_bytes += payload.len();
-        self.unseen.push_back((kind, payload.clone()));
+    /// Numbers a frame and keeps it until the peer has seen it. Gives the frame [as it is written](Frame::encode): messages
+    /// are long, and this copies them once.
+    pub fn send(&mut self, kind: FrameKind, payload: Vec<u8>) -> Vec<u8> {
         let number = self.next_to_send;
         self.next_to_send += 1;
-        Frame { number, ..self.unnumbered(kind, payload) }
+        self.told_seen = self.seen;
+        self.untold_bytes = 0;
+        let written = encode(kind, number, self.seen, &payload);
+        self.unseen_bytes += payload.len();
+        self.unseen.push_back((kind, payload));
+        written
     }
 
     /// A frame outside the numbers; it too tells what was seen.
@@ -257,7 +261,8 @@ mod tests {
                 let mut wire = sender.unseen();
                 for _ in 0..new {
                     sent += 1;
-                    wire.push(sender.send(FrameKind::Message, sent.to_be_bytes().to_vec()));
+                    let frame = sender.send(FrameKind::Message, sent.to_be_bytes().to_vec());
+                    wire.push(Frame::decode(frame).unwrap());
                 }
                 wire.truncate(wire.len().saturating_sub(lost));
                 for frame in wire {

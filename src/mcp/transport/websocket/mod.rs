@@ -139,8 +139,8 @@ impl WebSocketTransport {
     fn send_waiting(&mut self) {
         let Some(link) = self.link.as_mut().filter(|_| self.phase == Phase::Attached) else { return };
         while let Some(message) = self.waiting.pop_if(|bytes| link.has_room_for(bytes)) {
-            let frame = link.send(FrameKind::Message, message.as_str().as_bytes().to_vec());
-            self.effects.push_back(Effect::Send { socket: self.socket, bytes: frame.encode() });
+            let bytes = link.send(FrameKind::Message, message.as_str().as_bytes().to_vec());
+            self.effects.push_back(Effect::Send { socket: self.socket, bytes });
         }
     }
 

@@ -146,7 +146,7 @@ impl World {
 
     fn process_writes(&mut self, text: &str) {
         let frame = self.shim.as_mut().unwrap().send(FrameKind::Message, text.as_bytes().to_vec());
-        self.shim_sends(frame);
+        self.shim_sends(Frame::decode(frame).unwrap());
     }
 
     fn drop_socket(&mut self) {
@@ -239,7 +239,7 @@ fn an_exit_is_told_with_code_and_error_output() {
     world.process_writes(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     let exit = Exit { code: Some(3), signal: None, message: "exited with 3".into(), stderr_tail: "boom".into() };
     let frame = world.shim.as_mut().unwrap().send(FrameKind::Exit, exit.to_payload());
-    world.shim_sends(frame);
+    world.shim_sends(Frame::decode(frame).unwrap());
     let [_, Inbound::Closed { reason, exit_code, stderr_tail }] = world.inbound.as_slice() else { panic!() };
     assert_eq!((reason.message(), *exit_code, stderr_tail.as_deref()), ("exited with 3", Some(3), Some("boom")));
     assert_eq!(world.socket, None);
