@@ -1,6 +1,6 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded size lint fuzz
+.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded size bench bench-shim lint fuzz
 
 package_needs := rust wasm npm:src/js
 matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
@@ -44,6 +44,12 @@ recorded: package ## Runs the recorded traffic natively and through the npm pack
 
 size: package ## Prints the bytes of each module and entry of the npm package
 	@scripts/with.sh $(package_needs) -- node scripts/size.mjs
+
+bench: package ## Measures the packed npm package beside its peers, against the targets
+	@scripts/with.sh $(package_needs) npm:pkg-tests/bench chromium -- node pkg-tests/bench/run.mjs
+
+bench-shim: ## Measures crablet-shim beside direct stdio, a bare relay and other bridges, against the targets
+	@scripts/with.sh rust npm:pkg-tests/bench -- node pkg-tests/bench/shim.mjs
 
 fuzz: ## Runs each fuzz target for FUZZ_SECONDS (60)
 	@scripts/with.sh fuzz -- scripts/fuzz.sh

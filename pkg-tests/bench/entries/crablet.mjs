@@ -1,0 +1,3 @@
+import { create } from "../adapters/agent/crablet.mjs";
+
+export const first = async ({ model, apiKey }) => create({ baseUrl: model })({ apiKey, turns: 1, tool: () => "ok" });
