@@ -2,6 +2,7 @@
 // suite, then `N passed, N failed`.
 import { createProject } from "./lib/project.mjs";
 import browser from "./suites/browser.mjs";
+import browserCases from "./suites/browser-cases.mjs";
 import bundler from "./suites/bundler.mjs";
 import bundlers from "./suites/bundlers.mjs";
 import cors from "./suites/cors.mjs";
@@ -33,6 +34,7 @@ const SUITES = {
   shim,
   workerd,
   browser,
+  "browser-cases": browserCases,
   files,
   durable,
   bundler,

@@ -23,6 +23,7 @@ further | conformance | rust npm:pkg-tests/conformance                          
 further | size       | npm:src/js                                                   | node scripts/size.mjs
 further | runtimes   | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo             | node pkg-tests/run.mjs runtimes
 further | bundlers   | npm:pkg-tests npm:pkg-tests/bundlers npm:www/demo chromium    | node pkg-tests/run.mjs bundlers
+further | browser-cases | npm:pkg-tests npm:www/demo chromium                       | node pkg-tests/run.mjs browser-cases
 further | firefox    | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo firefox     | node pkg-tests/run.mjs firefox
 further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
 further | interop    | npm:pkg-tests npm:pkg-tests/interop npm:www/demo chromium    | node pkg-tests/run.mjs interop

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { Agent, CrabletError, init, mcp } from "crablet";
+import { Agent, CrabletError, init, mcp, tool } from "crablet";
+import { memoryStore } from "crablet/stores";
 import { deferred } from "./support.mjs";
 
 /** Pages of 64 KiB that the module may have beyond those that it begins with. */
@@ -118,4 +119,69 @@ test("sessions keep their history, and the one that was at work goes on from its
   assert.equal((await agent.session(saved).resume().result).text, "healed");
   assert.equal((await idle.send("second").result).text, "healed");
   assert.equal(idle.getState().messages.length, 4);
+});
+
+test("three sessions at work when the trap comes end, keep their last checkpoint, and go on in a fresh instance", async () => {
+  const input = { type: "object" };
+  const store = memoryStore();
+  const [working, streaming] = [deferred(), deferred()];
+  let isHealed = false;
+  let atWork = 0;
+  const forever = () => new Promise(() => {});
+  const begun = () => {
+    atWork += 1;
+    if (atWork === 2) working.resolve();
+    return forever();
+  };
+  const calls = { work: ["slow"], ask: ["once", "guarded"] };
+  async function* scripted({ messages }) {
+    const last = messages.at(-1);
+    if (isHealed) yield "healed";
+    else if (last.role === "tool") yield "done";
+    else {
+      const [{ text }] = last.content;
+      if (text in calls) {
+        for (const toolName of calls[text]) yield { type: "tool-call", callId: toolName, toolName, input: {} };
+      } else if (text === "stream") {
+        yield "half of ";
+        streaming.resolve();
+        await forever();
+      } else yield* model({ messages });
+    }
+  }
+  const agent = new Agent({
+    model: scripted,
+    tools: {
+      slow: tool({ description: "s", input, repeatable: true, execute: () => (isHealed ? "again" : begun()) }),
+      once: tool({ description: "o", input, execute: () => begun() }),
+      guarded: tool({ description: "g", input, needsApproval: true, execute: () => "allowed" }),
+    },
+  });
+  const sessions = {
+    work: agent.session(),
+    ask: await agent.open("asked", store),
+    stream: agent.session(),
+  };
+  const results = Object.entries(sessions).map(([prompt, session]) => session.send(prompt).result);
+  const outcomes = Promise.allSettled(results);
+  await Promise.all([working.promise, streaming.promise]);
+  while (sessions.ask.getState().pending.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+
+  await assert.rejects(agent.run("fail"), isInternal);
+  for (const { reason } of await outcomes) assert.ok(isInternal(reason), String(reason));
+
+  const roles = (session) => session.getState().messages.map(({ role }) => role);
+  assert.deepEqual(Object.values(sessions).map(roles), [["user", "assistant"], ["user", "assistant"], ["user"]]);
+  isHealed = true;
+  for (const session of [sessions.work, sessions.stream]) {
+    const restored = agent.session(JSON.parse(JSON.stringify(session.toJSON())));
+    for (const each of [session, restored]) assert.equal((await each.resume().result).text, "healed");
+  }
+  assert.deepEqual(roles(sessions.work), ["user", "assistant", "tool", "assistant"]);
+  const asked = await agent.open("asked", store);
+  asked.approve("guarded");
+  assert.equal((await asked.resume().result).text, "healed");
+  assert.deepEqual(roles(asked), ["user", "assistant", "tool", "assistant"]);
+  const [interrupted, allowed] = asked.getState().messages[2].content;
+  assert.deepEqual([interrupted.isError, allowed.isError ?? false, atWork], [true, false, 2]);
 });

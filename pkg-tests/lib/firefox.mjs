@@ -29,7 +29,10 @@ export async function withFirefoxPage(use) {
   try {
     const page = await browser.newPage();
     const errors = [];
-    page.on("pageerror", (error) => errors.push(error.message));
+    page.on("pageerror", ({ message }) => {
+      // What Firefox says of a request is among the errors too, and reaches the page as an error of `fetch`.
+      if (!message.startsWith("Cross-Origin Request Blocked")) errors.push(message);
+    });
     const result = await use(page);
     if (errors.length > 0) throw new Error(`the page threw: ${errors.join("; ")}`);
     return result;

@@ -1,6 +1,7 @@
 // The package in every context of Firefox, and its store of sessions there.
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
+import { browserCases } from "../lib/browser-cases.mjs";
 import { streamInContexts } from "../lib/contexts.mjs";
 import { withFirefoxPage } from "../lib/firefox.mjs";
 import { runRows } from "../lib/rows.mjs";
@@ -10,6 +11,7 @@ export default function firefox(project) {
   return runRows({
     contexts: () => streamInContexts(project, withFirefoxPage, /cause: \w*Error$/),
     IndexedDB: () => keepSessions(project),
+    ...browserCases(project, withFirefoxPage, { rounds: 200 }),
   });
 }
 
