@@ -1,7 +1,7 @@
 // What a session promises: its history, its state, its saved form.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, tool } from "crablet";
+import { Agent, readEvents, tool } from "crablet";
 import { scriptedModel } from "crablet/test";
 import { collect, endless } from "./support.mjs";
 
@@ -131,6 +131,15 @@ test("an approval while the run is read lets it go on", async () => {
   }
   assert.equal(events.at(-1), "run-end");
   assert.match(JSON.stringify(model.requests[1].messages.at(-1)), /not today/);
+});
+
+test("an answer over HTTP does not end at an approval that is decided at once", async () => {
+  const tools = { remove: tool({ description: "r", input: anything, needsApproval: true, execute: () => "removed" }) };
+  for (const approve of [() => true, async () => true]) {
+    const model = scriptedModel([[{ type: "tool-call", toolName: "remove", input: {} }], "done"]);
+    const events = await collect(readEvents(new Agent({ model, tools, approve }).stream("go").toResponse()));
+    assert.equal(events.at(-1).text, "done");
+  }
 });
 
 test("what is no saved session is refused with a reason", () => {

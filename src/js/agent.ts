@@ -42,7 +42,8 @@ export interface ConnectedServer {
  */
 export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
   readonly #options: AgentOptions<T>;
-  readonly #servers = new Map<string, Promise<Connection>>();
+  #servers = new Map<string, Promise<Connection>>();
+  #sharesServers = false;
   #module: Core | undefined;
   #core: Promise<CoreAgent> | undefined;
   #isClosed = false;
@@ -129,8 +130,8 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const core = this.#core;
-    const servers = [...this.#servers.values()];
-    this.#servers.clear();
+    const servers = this.#sharesServers ? [] : [...this.#servers.values()];
+    if (!this.#sharesServers) this.#servers.clear();
     // What could not be opened needs no closing.
     await core?.then(
       (agent) => agent.free(),
@@ -142,6 +143,14 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
   /** As `close()`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal An agent that is made of something else, and shares the connections of this one. */
+  derive(change: (options: AgentOptions<any>) => AgentOptions<any>): Agent<any> {
+    const agent = new Agent<any>(change(this.#options));
+    agent.#servers = this.#servers;
+    agent.#sharesServers = true;
+    return agent;
   }
 
   /** @internal */

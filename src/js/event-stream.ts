@@ -1,5 +1,6 @@
 import { CrabletError } from "./error.js";
 import type { AgentEvent } from "./event.js";
+import { failureOfStatus } from "./status.js";
 import type { ToolSet } from "./tool.js";
 
 /** @internal Events as the text of Server-Sent Events. */
@@ -65,18 +66,8 @@ const MAX_EVENT = 64 * 1024 * 1024;
 function streamOf(body: Response | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   if (!("body" in body)) return body;
   if (body.ok && body.body !== null) return body.body;
-  const kind =
-    body.status === 401 || body.status === 403
-      ? "auth"
-      : body.status === 429
-        ? "rate-limit"
-        : body.status < 500
-          ? "bad-request"
-          : "server";
   throw new CrabletError({
-    kind,
-    status: body.status,
-    retryable: kind === "server" || kind === "rate-limit",
+    ...failureOfStatus(body.status),
     message: `the server answered with status ${body.status} instead of events`,
   });
 }

@@ -99,6 +99,8 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   /** Steered messages whose outcome is not known yet. */
   readonly #steered = new Map<string, (outcome: SteerOutcome) => void>();
   #approvals = 0;
+  /** Whether nothing was decided since the run said that it waits. */
+  #isWaiting = false;
   #isOver = false;
   #outcome: Outcome<Output> | undefined;
   #unlisten: (() => void) | undefined;
@@ -152,9 +154,16 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     return iterable(this.#stream((events) => reader.read(events as readonly AgentEvent[]) as PartialOutput<Output>[]));
   }
 
-  /** The events as a stream. Cancelling it aborts the run. */
-  toReadableStream(): ReadableStream<AgentEvent<T>> {
-    return this.#stream((events) => events);
+  /**
+   * The events as a stream. Cancelling it aborts the run. With `untilSuspended` it also ends when the run waits for an approval
+   * or a client-side tool; `session.resume()` then goes on with it.
+   */
+  toReadableStream({
+    untilSuspended = false,
+  }: {
+    readonly untilSuspended?: boolean;
+  } = {}): ReadableStream<AgentEvent<T>> {
+    return this.#stream((events) => events, untilSuspended ? { suspended: () => [] } : {});
   }
 
   /**
@@ -216,6 +225,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
    * @throws CrabletError `invalid-input` when no such call waits.
    */
   toolResult(callId: string, output: unknown): void {
+    this.#isWaiting = false;
     this.#inCore((core) => core.toolResult(callId, toJson(outputOf(output), "the result")));
   }
 
@@ -224,6 +234,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
    * request, the decision holds for no other input.
    */
   approve(callId: string, allow = true, reason?: string, inputHash?: string): void {
+    this.#isWaiting = false;
     this.#inCore((core) => core.approve(callId, allow, reason, inputHash));
   }
 
@@ -341,6 +352,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   }
 
   #observe(events: readonly AgentEvent[]): void {
+    this.#isWaiting = events.at(-1)?.type === "run-suspended";
     for (const event of events) {
       this.#show(event);
       this.#transcript.apply(event);
@@ -369,7 +381,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     }
     this.#source.observe(events);
     if (this.#outcome !== undefined) this.#finish();
-    else if (this.#mode === "drained" && !this.#source.isWatched() && this.#isSuspended(events)) this.#suspend();
+    else if (this.#mode === "drained" && !this.#source.isWatched() && this.#isSuspended()) this.#suspend();
   }
 
   /** Shows an event to the agent's observer, which may not throw into the run. */
@@ -386,8 +398,8 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   }
 
   /** Whether nothing more happens until somebody else decides about an approval. */
-  #isSuspended(events: readonly AgentEvent[]): boolean {
-    return this.#approvals === 0 && events.at(-1)?.type === "run-suspended";
+  #isSuspended(): boolean {
+    return this.#approvals === 0 && this.#isWaiting;
   }
 
   #end({ text, usage, stopReason, error }: AgentEvent & { type: "run-end" }): void {
@@ -421,6 +433,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
         reason = messageOf(thrown);
       }
       this.#approvals -= 1;
+      this.#isWaiting = false;
       // The run may have ended meanwhile, or another may have decided.
       if (!this.#isOver) this.#core?.approve(call.callId, allow === true, reason, call.inputHash);
     };
@@ -566,8 +579,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
       }
       if (batch === undefined) return { items: over?.(undefined) ?? [], isLast: true };
       const items = convert(batch);
-      if (suspended === undefined || !this.#isSuspended(batch as readonly AgentEvent[]))
-        return { items, isLast: false };
+      if (suspended === undefined || !this.#isSuspended()) return { items, isLast: false };
       this.#suspend();
       return { items: [...items, ...suspended()], isLast: true };
     };

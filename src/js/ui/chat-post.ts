@@ -1,4 +1,5 @@
 import { CrabletError } from "../error.js";
+import { readJson } from "../http-body.js";
 import type { FilePart, Input, TextPart } from "../message.js";
 
 /** What a client of the AI SDK posts: nothing in it is to be trusted. */
@@ -32,31 +33,6 @@ export const MAX_POST_BYTES = 32 * 1024 * 1024;
  */
 export async function readChatPost(request: Request, options: { readonly maxBytes?: number } = {}): Promise<ChatPost> {
   return chatPostOf(await readJson(request, options.maxBytes ?? MAX_POST_BYTES));
-}
-
-/** @internal */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  if (request.body !== null) {
-    const reader = request.body.getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      bytes += value.byteLength;
-      if (bytes > maxBytes) {
-        await reader.cancel().catch(() => {});
-        throw refusal(413, `the request has more than ${maxBytes} bytes`);
-      }
-      text += decoder.decode(value, { stream: true });
-    }
-  }
-  try {
-    return JSON.parse(text + decoder.decode());
-  } catch {
-    throw refusal(400, "the request is not JSON");
-  }
 }
 
 /** @internal */
