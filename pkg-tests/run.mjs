@@ -8,6 +8,7 @@ import bundlers from "./suites/bundlers.mjs";
 import cors from "./suites/cors.mjs";
 import durable from "./suites/durable.mjs";
 import exampleExtension from "./suites/example-extension.mjs";
+import examplePrograms from "./suites/example-programs.mjs";
 import exampleReact from "./suites/example-react.mjs";
 import exampleWorker from "./suites/example-worker.mjs";
 import files from "./suites/files.mjs";
@@ -45,6 +46,7 @@ const SUITES = {
   "example-extension": exampleExtension,
   "example-worker": exampleWorker,
   "example-react": exampleReact,
+  "example-programs": examplePrograms,
   "hand-over": handOver,
   runtimes,
   bundlers,

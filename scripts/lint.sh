@@ -20,7 +20,7 @@ scripts/setup.sh rust wasm deny hack npm:.
 
 check "rust formatting" cargo fmt --all --check
 check "clippy, native" cargo clippy --quiet --workspace --all-targets --features crablet/tools,crablet/mcp-server -- -D warnings
-check "clippy, wasm" cargo clippy --quiet -p crablet-bindings --target wasm32-unknown-unknown -- -D warnings
+check "clippy, wasm" cargo clippy --quiet -p crablet-bindings -p crablet-example-wasm --target wasm32-unknown-unknown -- -D warnings
 check "rust docs" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --features crablet/tools,crablet/mcp-server
 check "each feature alone" \
   cargo hack --quiet clippy -p crablet --each-feature --exclude-features web -- -D warnings

@@ -27,7 +27,7 @@ further | browser-cases | npm:pkg-tests npm:www/demo chromium                   
 further | firefox    | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo firefox     | node pkg-tests/run.mjs firefox
 further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
 further | interop    | npm:pkg-tests npm:pkg-tests/interop npm:www/demo chromium    | node pkg-tests/run.mjs interop
-further | examples   | rust npm:pkg-tests npm:www npm:www/extension npm:www/worker npm:www/react chromium | node pkg-tests/run.mjs example-extension example-worker example-react hand-over
+further | examples   | rust wasm npm:pkg-tests npm:pkg-tests/runtimes npm:www npm:www/extension npm:www/worker npm:www/react chromium | node pkg-tests/run.mjs example-extension example-worker example-react example-programs hand-over
 further | clients    | rust npm:pkg-tests/servers                                   | cargo build --example mcp_server --features tools,mcp-server && node pkg-tests/servers/official-clients.mjs target/debug/examples/mcp_server
 further | bench      | rust npm:pkg-tests npm:pkg-tests/bench npm:www/demo chromium  | node pkg-tests/bench/run.mjs --quick && node pkg-tests/bench/shim.mjs --quick
 further | live-rust  | rust npm:pkg-tests/servers python-servers                    | cargo test --test mcp_live -- --ignored
