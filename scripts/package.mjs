@@ -84,6 +84,7 @@ async function buildEntries() {
     { name: "server", from: "server/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },
     { name: "trace", from: "trace.ts", module: "slim" },
+    { name: "ag-ui", from: "ag-ui/index.ts", module: "slim" },
     { name: "ai-sdk", from: "ai-sdk/index.ts", module: "slim" },
     { name: "chat-completions", from: "chat-completions/index.ts", module: "slim" },
     { name: "react", from: "react/index.ts", module: "slim" },

@@ -1,8 +1,8 @@
 import type { Agent } from "../agent.js";
+import { withCallersTools } from "../callers-tools.js";
 import { CrabletError, type ErrorInfo } from "../error.js";
 import type { AgentEvent } from "../event.js";
 import { readJson } from "../http-body.js";
-import type { AgentOptions } from "../options.js";
 import { StepFilter } from "../step-filter.js";
 import { type MaybePromise, toolOutput } from "../tool.js";
 import { conversationOf, resultsOf } from "./history.js";
@@ -88,9 +88,14 @@ async function begin(
   // Read even where the run is still there: what is wrong with a request does not depend on that.
   const { instructions, saved } = conversationOf(asked.messages);
   const kept = suspended.take(resultsOf(asked.messages));
-  const ofServers = Object.keys(asked.tools).length === 0 ? [] : await served.connect({ signal });
-  const taken = new Set(ofServers.flatMap(({ tools }) => tools.map(({ name }) => name)));
-  const agent = served.derive((own) => withCallers(own, asked, instructions, taken));
+  const agent = await withCallersTools(served, asked.tools, signal, (options) => ({
+    approve: () => {
+      throw new Error("nobody can be asked over this wire");
+    },
+    ...options,
+    modelOptions: { ...options.modelOptions, ...asked.modelOptions },
+    instructions: [options.instructions ?? "", instructions].filter((text) => text !== "").join("\n\n"),
+  }));
   const session = agent.session(kept?.saved ?? saved);
   for (const [callId, content] of kept?.results ?? []) session.toolResult(callId, toolOutput({ content }));
   const run = session.resume({ signal, ...(asked.output !== undefined && { output: asked.output }) });
@@ -105,26 +110,6 @@ async function begin(
       if (status === "awaiting-result") suspended.keep(key, callIds, session.toJSON());
       await agent.close();
     },
-  };
-}
-
-/** What the agent is made of, with the caller's tools and settings. */
-function withCallers(
-  own: AgentOptions<any>,
-  asked: CompletionRequest,
-  instructions: string,
-  ofServers: ReadonlySet<string>,
-): AgentOptions<any> {
-  const taken = Object.keys(asked.tools).find((name) => Object.hasOwn(own.tools ?? {}, name) || ofServers.has(name));
-  if (taken !== undefined) throw badRequest(`the tool ${taken} is one of the agent's own: give yours another name`);
-  return {
-    approve: () => {
-      throw new Error("nobody can be asked over this wire");
-    },
-    ...own,
-    tools: { ...own.tools, ...asked.tools },
-    modelOptions: { ...own.modelOptions, ...asked.modelOptions },
-    instructions: [own.instructions ?? "", instructions].filter((text) => text !== "").join("\n\n"),
   };
 }
 

@@ -1,5 +1,6 @@
-import { CrabletError, type ErrorInfo, messageOf } from "../error.js";
+import { CrabletError, messageOf } from "../error.js";
 import type { ToolCall } from "../event.js";
+import { abandon, isOpen } from "../open-session.js";
 import type { RunOptions } from "../options.js";
 import type { Run } from "../run.js";
 import type { Session } from "../session.js";
@@ -115,9 +116,6 @@ function check(session: Session<any>, { messages }: ChatPost, unknown: "refuse" 
 const isPrompt = ({ role, origin = "prompt" }: { readonly role: string; readonly origin?: string }): boolean =>
   role === "user" && origin === "prompt";
 
-const isOpen = (session: Session<any>): boolean =>
-  ["interrupted", "awaiting-approval", "awaiting-result"].includes(session.getState().status);
-
 /** Decides about the calls that wait, as the posted answer says, and goes on. */
 function goOn<T extends ToolSet>(session: Session<T>, { parts }: PostedMessage, options: RunOptions): Run<T, unknown> {
   const decisions = parts.filter(isCall).flatMap((part) => decisionOf(session, part));
@@ -196,19 +194,6 @@ function canonical(value: unknown): string {
     ) ?? ""
   );
 }
-
-/** Ends a run that waits. It has to have begun to be told so. */
-async function abandon(session: Session<any>): Promise<void> {
-  const run = session.resume();
-  if (run === undefined) return;
-  try {
-    for await (const _event of run) run.abort(new CrabletError(ABANDONED));
-  } catch {
-    // However it ended, it is over; what is wrong with the session the prompt will say.
-  }
-}
-
-const ABANDONED: ErrorInfo = { kind: "aborted", message: "the user went on with another message", retryable: false };
 
 /** Goes to the place of the last posted message in the session, so that it is said anew. */
 async function goBack(session: Session<any>, { messages }: ChatPost): Promise<void> {
