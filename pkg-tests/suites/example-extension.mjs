@@ -25,9 +25,10 @@ export default async function exampleExtension(project) {
   await runIn("build.mjs", []);
   const extension = join(folder, "dist");
   const stops = await withPage((panel) => stoppedTwentyTimes(project, panel), { extension });
-  await mayReadPages(extension);
+  await mayDoAll(extension);
   await withPage((panel) => readsPage(project, panel), { extension });
-  return `${STEPS} steps over ${stops} stops of the service worker, each done once; and it reads a page`;
+  await withPage((panel, profile) => usesNativeServer(project, panel, profile), { extension });
+  return `${STEPS} steps over ${stops} stops of the service worker, each done once; it reads a page, and uses a server by native messaging`;
 }
 
 async function openPanel(panel) {
@@ -148,11 +149,12 @@ async function connectShim(panel, shim) {
   await panel.getByRole("button", { name: "Settings" }).click();
 }
 
-/** What a click on the extension's icon allows for one tab: no test can click there. */
-async function mayReadPages(extension) {
+/** What a user allows by a click on the extension's icon, and in a window of the browser: no test can click there. */
+async function mayDoAll(extension) {
   const path = join(extension, "manifest.json");
   const manifest = JSON.parse(await readFile(path, "utf8"));
-  await writeFile(path, JSON.stringify({ ...manifest, host_permissions: ["http://127.0.0.1/*"] }));
+  const permissions = [...manifest.permissions, ...manifest.optional_permissions];
+  await writeFile(path, JSON.stringify({ ...manifest, permissions, host_permissions: ["http://127.0.0.1/*"] }));
 }
 
 /** The page that is open beside the panel, once the user has agreed. */
@@ -187,5 +189,42 @@ async function written(ledger, step) {
     const lines = (await readFile(ledger, "utf8").catch(() => "")).split("\n");
     if (lines.includes(String(step))) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** The shim as the browser starts it. */
+async function usesNativeServer(project, panel, profile) {
+  const home = join(project.folder, "extension-native");
+  const ledger = join(home, "ledger");
+  await mkdir(home, { recursive: true });
+  await writeFile(`${ledger}.1`, "");
+  const config = join(home, "servers.json");
+  const server = {
+    command: process.execPath,
+    args: [join(project.tests, "fixtures/examples/ledger-server.mjs"), ledger],
+  };
+  await writeFile(config, JSON.stringify({ mcpServers: { ledger: server } }));
+  const model = await startSteppingModel({ steps: 1, tool: "ledger__step", held: false });
+  try {
+    const { host } = await openPanel(panel);
+    const place = ["--browser", "chromium", "--user-data-dir", profile, "--config", config];
+    await run(
+      join(repository, "target/debug/crablet-shim"),
+      ["install", ...place, "--extension", host, "--server", "ledger"],
+      {
+        env: { HOME: home, XDG_CONFIG_HOME: undefined, CRABLET_STATE_DIR: join(home, "state") },
+      },
+    );
+    await setUp(panel, model);
+    await panel.getByLabel("Servers that crablet-shim install lent to this extension").fill("ledger");
+    await panel.getByRole("button", { name: "Use", exact: true }).click();
+    await panel.getByRole("heading", { name: "Settings" }).waitFor({ state: "hidden" });
+    await panel.getByLabel("Message").fill("Do one step.");
+    await panel.getByLabel("Message").press("Enter");
+    await panel.getByRole("button", { name: "Allow ledger__step" }).click();
+    await panel.getByText("All is done: step 1 is done").waitFor();
+    assert.equal(await readFile(ledger, "utf8"), "1\n");
+  } finally {
+    await model.stop();
   }
 }

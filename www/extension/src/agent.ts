@@ -13,6 +13,8 @@ export type Tools = { readonly read_page: typeof readPage };
 export async function agentOf(settings: Settings): Promise<Agent<Tools>> {
   const pairing = await readPairing();
   const mcpServers: Record<string, McpServer> = {};
+  // Their processes end with this worker. What has to outlive it is reached by the shim's port.
+  for (const server of settings.nativeServers) mcpServers[server] = mcp.nativeMessaging({ server });
   for (const server of pairing?.servers ?? []) mcpServers[server] = await shimServer(server, pairing as Pairing);
   return new Agent({
     model: modelOf(settings),

@@ -7,6 +7,8 @@ export interface Settings {
   /** The address of the server, for `compatible`. */
   readonly baseUrl: string;
   readonly asksBeforeTools: boolean;
+  /** The MCP servers of a shim that `crablet-shim install` has made known to the browser: no port and no code. */
+  readonly nativeServers: readonly string[];
 }
 
 /** What the panel may know. */
@@ -23,7 +25,13 @@ export interface Pairing {
   readonly servers: readonly string[];
 }
 
-const DEFAULTS: Settings = { provider: "anthropic", model: "claude-sonnet-5", baseUrl: "", asksBeforeTools: true };
+const DEFAULTS: Settings = {
+  provider: "anthropic",
+  model: "claude-sonnet-5",
+  baseUrl: "",
+  asksBeforeTools: true,
+  nativeServers: [],
+};
 
 /** A key is only ever sent to the origin that it was entered for. */
 interface Key {

@@ -1,5 +1,6 @@
-import { type FormEvent, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import type { Message } from "crablet";
+import { useSession } from "crablet/react";
 import type { ChatSession } from "./agent.js";
 
 const STATUS: Readonly<Record<string, string>> = {
@@ -9,8 +10,7 @@ const STATUS: Readonly<Record<string, string>> = {
 };
 
 export function Chat({ session }: { readonly session: ChatSession }) {
-  // The state is the same object until something changed, and so are the messages in it.
-  const { messages, streaming, status, pending, error } = useSyncExternalStore(session.subscribe, session.getState);
+  const { messages, streaming, status, pending, error, send, approve, resume, stop } = useSession(session);
   const [text, setText] = useState("");
   const end = useRef<HTMLDivElement>(null);
   const isOpen = status === "running" || status === "awaiting-approval";
@@ -21,11 +21,10 @@ export function Chat({ session }: { readonly session: ChatSession }) {
     end.current?.scrollIntoView({ block: "end" });
   }, [messages, streaming]);
 
-  function send(event: FormEvent) {
+  function submit(event: FormEvent) {
     event.preventDefault();
     if (text.trim() === "") return;
-    // While somebody is subscribed, the run goes on without a reader.
-    session.send(text);
+    send(text);
     setText("");
   }
 
@@ -45,17 +44,17 @@ export function Chat({ session }: { readonly session: ChatSession }) {
             <p>
               May the agent use <code>{toolName}</code> with <code>{JSON.stringify(input)}</code>?
             </p>
-            <button type="button" onClick={() => session.approve(callId)}>
+            <button type="button" onClick={() => approve(callId)}>
               Allow
             </button>
-            <button type="button" className="quiet" onClick={() => session.approve(callId, false)}>
+            <button type="button" className="quiet" onClick={() => approve(callId, false)}>
               Deny
             </button>
           </section>
         ))}
         {error && <p role="alert">{error.message}</p>}
         <p role="status">{STATUS[status]}</p>
-        <form className="composer" onSubmit={send}>
+        <form className="composer" onSubmit={submit}>
           <input
             aria-label="Message"
             placeholder="Make the page dark"
@@ -64,11 +63,11 @@ export function Chat({ session }: { readonly session: ChatSession }) {
             onChange={(event) => setText(event.target.value)}
           />
           {status === "interrupted" ? (
-            <button type="button" onClick={() => session.resume()}>
+            <button type="button" onClick={resume}>
               Go on
             </button>
           ) : isOpen ? (
-            <button type="button" onClick={() => session.abort()}>
+            <button type="button" onClick={() => stop()}>
               Stop
             </button>
           ) : (

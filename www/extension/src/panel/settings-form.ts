@@ -12,6 +12,7 @@ export class SettingsForm {
   readonly #key = byId<HTMLInputElement>("key");
   readonly #remember = byId<HTMLInputElement>("remember");
   readonly #asks = byId<HTMLInputElement>("asks");
+  readonly #native = byId<HTMLInputElement>("native");
   readonly #code = byId<HTMLInputElement>("code");
   readonly #shimUrl = byId<HTMLInputElement>("shim-url");
   readonly #ask: (request: Request) => Promise<boolean>;
@@ -30,6 +31,10 @@ export class SettingsForm {
       event.preventDefault();
       void this.#pair();
     });
+    byId("native-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.#useNative();
+    });
     byId("unpair").addEventListener("click", () => void ask({ type: "unpair" }));
     byId("allow-access").addEventListener("click", () => void this.#allowAccess());
   }
@@ -39,6 +44,7 @@ export class SettingsForm {
     this.#baseUrl.value = view.baseUrl;
     this.#model.value = view.model;
     this.#asks.checked = view.asksBeforeTools;
+    this.#native.value = view.nativeServers.join(", ");
     this.#showAddress();
     byId("key-hint").textContent = view.hasKey
       ? "There is a key. Leave this empty to keep it."
@@ -67,6 +73,7 @@ export class SettingsForm {
       model: this.#model.value.trim(),
       baseUrl: this.#baseUrl.value.trim(),
       asksBeforeTools: this.#asks.checked,
+      nativeServers: this.#native.value.split(/[,\s]+/).filter((name) => name !== ""),
     };
   }
 
@@ -80,6 +87,12 @@ export class SettingsForm {
   async #pair(): Promise<void> {
     const code = this.#code.value.trim();
     if (await this.#ask({ type: "pair", code, url: this.#shimUrl.value.trim() })) this.#code.value = "";
+  }
+
+  async #useNative(): Promise<void> {
+    const settings = this.#settings();
+    if (settings.nativeServers.length > 0) await chrome.permissions.request({ permissions: ["nativeMessaging"] });
+    if (await this.#ask({ type: "save", settings, remember: false })) this.#open(false);
   }
 
   /** A server that sends no CORS headers can be reached once the user lets the extension reach it. */
