@@ -51,6 +51,9 @@ bench: package ## Measures the packed npm package beside its peers, against the 
 bench-shim: ## Measures crablet-shim beside direct stdio, a bare relay and other bridges, against the targets
 	@scripts/with.sh rust npm:pkg-tests/bench -- node pkg-tests/bench/shim.mjs
 
+docs-api: ## Writes the API reference of the npm package and the crate into target/reference/
+	@scripts/with.sh rust npm:src/js npm:docs/reference -- node scripts/reference.mjs
+
 fuzz: ## Runs each fuzz target for FUZZ_SECONDS (60)
 	@scripts/with.sh fuzz -- scripts/fuzz.sh
 

@@ -9,7 +9,16 @@ import { run } from "./process.mjs";
 export const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 
 /** The packages that tests may use beside crablet. Linked in, since installing them again takes long. */
-const TEST_PACKAGES = ["zod", "typescript", "@types/node", "@types/react", "undici-types"];
+const TEST_PACKAGES = [
+  "zod",
+  "valibot",
+  "@valibot/to-json-schema",
+  "arktype",
+  "typescript",
+  "@types/node",
+  "@types/react",
+  "undici-types",
+];
 
 /**
  * Packs nothing: installs the tarball that `make package` left in dist/.

@@ -1,5 +1,5 @@
-// The declarations, as users with strict settings compile them: a fixture, and every TypeScript block of the guides.
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+// The declarations, as users with strict settings compile them: two fixtures, and every TypeScript block of the guides.
+import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { run } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
@@ -18,23 +18,29 @@ const COMPILER_OPTIONS = {
 
 const RESOLUTIONS = [
   { module: "preserve", moduleResolution: "bundler" },
+  { module: "node16", moduleResolution: "node16" },
   { module: "nodenext", moduleResolution: "nodenext" },
 ];
 
 export default async function types(project) {
   const folder = join(project.folder, "types");
-  await mkdir(folder);
-  await writeFile(join(folder, "usage.ts"), await readFile(join(project.tests, "fixtures/types/usage.ts"), "utf8"));
+  await cp(join(project.tests, "fixtures/types"), folder, { recursive: true });
   const blocks = await guideBlocks();
   for (const { name, code } of blocks) await writeFile(join(folder, name), code);
 
   const compiler = join(project.folder, "node_modules/typescript/bin/tsc");
   for (const resolution of RESOLUTIONS) {
-    const config = { compilerOptions: { ...COMPILER_OPTIONS, ...resolution }, include: ["*.ts"] };
-    await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
-    await run(process.execPath, [compiler, "--project", folder], { cwd: project.folder });
+    const compilerOptions = { ...COMPILER_OPTIONS, ...resolution };
+    for (const config of [
+      { compilerOptions, include: ["*.ts"], exclude: ["schemas.ts"] },
+      // The declarations of arktype want those of Node, which ours have to do without.
+      { compilerOptions: { ...compilerOptions, skipLibCheck: true }, include: ["schemas.ts"] },
+    ]) {
+      await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
+      await run(process.execPath, [compiler, "--project", folder], { cwd: project.folder });
+    }
   }
-  return `the fixture and ${blocks.length} blocks of the guides under ${RESOLUTIONS.length} module resolutions`;
+  return `the fixtures and ${blocks.length} blocks of the guides under ${RESOLUTIONS.length} module resolutions`;
 }
 
 /** Each block is a module of its own. */

@@ -48,6 +48,11 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
   #core: Promise<CoreAgent> | undefined;
   #isClosed = false;
 
+  /**
+   * Looks at the options, and does nothing else: the module is loaded and servers are connected at the first run.
+   *
+   * @throws CrabletError `invalid-input` without a model.
+   */
   constructor(options: AgentOptions<T>) {
     if (typeof options?.model !== "function" && options?.model?.settings === undefined) {
       throw invalidInput(

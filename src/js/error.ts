@@ -54,6 +54,7 @@ export class CrabletError extends Error implements ErrorInfo {
   /** @internal */
   readonly [BRAND] = true;
 
+  /** An error of this kind; `retryable` is false by default, and the options are those of `Error`. */
   constructor(info: Omit<ErrorInfo, "retryable"> & { readonly retryable?: boolean }, options?: ErrorOptions) {
     super(info.message, options);
     this.name = "CrabletError";

@@ -5,8 +5,11 @@ import { messageOf } from "./error.js";
  * around anything else.
  */
 export interface McpPort {
+  /** Sends a message, an object. */
   postMessage(message: unknown): void;
+  /** Calls the listener with each message that arrives. */
   addEventListener(type: "message", listener: (event: { readonly data: unknown }) => void): void;
+  /** Ends that; a port without it is heard until it is gone. */
   removeEventListener?(type: "message", listener: (event: { readonly data: unknown }) => void): void;
   /** Called once, where it is there: a `MessagePort` delivers nothing before. */
   start?(): void;

@@ -43,6 +43,7 @@ export interface ModelSource {
 export class ModelCatalog {
   readonly models: readonly ModelInfo[];
 
+  /** A catalogue of these models, none by default. */
   constructor(models: readonly ModelInfo[] = []) {
     this.models = models;
   }

@@ -85,8 +85,11 @@ export interface OAuthConsent {
  * that hold secrets. What it throws is taken for nothing being kept.
  */
 export interface OAuthStore {
+  /** The value of that name; nothing when there is none. */
   get(key: string): MaybePromise<string | undefined | null>;
+  /** Keeps a value in place of the one before. It is awaited before the token is used. */
   set(key: string, value: string): MaybePromise<unknown>;
+  /** Forgets a value; there may be none. */
   delete(key: string): MaybePromise<unknown>;
 }
 

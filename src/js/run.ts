@@ -252,6 +252,11 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     await this.#result.catch(() => {});
   }
 
+  /**
+   * The events, once. Leaving the loop aborts the run.
+   *
+   * @throws CrabletError `invalid-input` when the events are read elsewhere already, or were discarded since `result` was awaited.
+   */
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent<T>, undefined> {
     this.#claim();
     let events: readonly AgentEvent<T>[] = [];

@@ -46,6 +46,7 @@ export interface ClientToolDefinition<S extends Schema = Schema> extends Omit<To
 /** What all tools have. */
 export interface ToolBase<Input = any> {
   readonly description: string;
+  /** Whether a person is asked first: always, or for the inputs for which this says so. */
   readonly needsApproval?: boolean | ((input: Input) => MaybePromise<boolean>);
   readonly timeoutMs?: number;
   readonly sequential?: boolean;
@@ -57,6 +58,7 @@ export interface ToolBase<Input = any> {
 
 /** A tool, as `tool()` makes it. */
 export interface Tool<Input = any, Output = any> extends ToolBase<Input> {
+  /** Runs the tool, with an input that was checked. */
   readonly execute: (input: Input, context: ToolContext) => MaybePromise<Output>;
 }
 

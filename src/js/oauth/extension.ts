@@ -3,7 +3,9 @@ import type { OAuthConsent } from "../oauth.js";
 
 /** The part of `chrome.identity` and `browser.identity` that is used. */
 export interface ExtensionIdentity {
+  /** The address of the extension that a path leads to. */
   getRedirectURL(path?: string): string;
+  /** Opens the window; resolves with the address that it was sent to at the end. */
   launchWebAuthFlow(details: { url: string; interactive?: boolean }): Promise<string | undefined>;
 }
 

@@ -43,6 +43,7 @@ export type ServerTool = Tool & {
 export interface ServerToolDefinition<S extends Schema = Schema, Output = unknown>
   extends Omit<ToolDefinition<S, Output>, "execute">,
     Pick<ServerTool, "title" | "annotations" | "outputSchema"> {
+  /** Runs the tool, with an input that was checked. What it throws is told to the client as a failed result. */
   readonly execute: (input: Infer<S>, context: ServerContext) => MaybePromise<Output>;
 }
 

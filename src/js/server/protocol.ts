@@ -46,6 +46,7 @@ export function fields(value: unknown): Fields | undefined {
 /** How much a log message matters, least first (RFC 5424). */
 export const LOG_LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] as const;
 
+/** How grave a log message is, from `debug` to `emergency`. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export function isLogLevel(value: unknown): value is LogLevel {

@@ -3,14 +3,19 @@ import { chunkedStore, type Records } from "./chunked.js";
 
 /** What is used of the storage of a Durable Object within a transaction. */
 export interface DurableObjectTransaction {
+  /** The values of these keys that there are. */
   get(keys: string[]): Promise<Map<string, unknown>>;
+  /** Writes these values. */
   put(entries: Record<string, unknown>): Promise<void>;
+  /** Removes these keys and says how many there were. */
   delete(keys: string[]): Promise<number>;
 }
 
 /** What is used of `state.storage` of a Durable Object. */
 export interface DurableObjectStorage {
+  /** Does the work as a whole or not at all, and alone. */
   transaction<T>(work: (transaction: DurableObjectTransaction) => Promise<T>): Promise<T>;
+  /** The values under the keys that begin so. */
   list(options: { prefix: string }): Promise<Map<string, unknown>>;
 }
 

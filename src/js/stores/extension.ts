@@ -4,8 +4,11 @@ import { chunkedStore, type Records } from "./chunked.js";
 
 /** What is used of `chrome.storage.local`, `session` or `sync`, or of Firefox's `browser.storage`. */
 export interface ExtensionStorageArea {
+  /** The values of these keys that there are; of all for `null`. */
   get(keys: string[] | null): Promise<Record<string, unknown>>;
+  /** Writes these values, all or none. */
   set(items: Record<string, unknown>): Promise<void>;
+  /** Removes these keys. */
   remove(keys: string[]): Promise<void>;
 }
 

@@ -4,9 +4,13 @@ import type { SessionSnapshot } from "../session.js";
 
 /** What is used of a namespace of Workers KV. */
 export interface KvNamespace {
+  /** The value under a key; `null` when there is none. */
   get(key: string): Promise<string | null>;
+  /** Writes a value. */
   put(key: string, value: string): Promise<void>;
+  /** Removes a key; there may be none. */
   delete(key: string): Promise<void>;
+  /** The keys that begin so, a page at a time. */
   list(options: { prefix: string; cursor?: string }): Promise<{
     readonly keys: readonly { readonly name: string }[];
     readonly list_complete: boolean;
@@ -24,6 +28,7 @@ export interface KvArchive {
   save(id: string, session: { toJSON(): SessionSnapshot } | SessionSnapshot): Promise<void>;
   /** A conversation, for `agent.session()`; `undefined` when there is none. */
   read(id: string): Promise<SessionSnapshot | undefined>;
+  /** Forgets a conversation; there may be none. */
   delete(id: string): Promise<void>;
   /** The ids of all conversations, sorted. */
   list(): Promise<readonly string[]>;

@@ -11,6 +11,8 @@ export class MemoryFiles implements FileStore {
   #bytes = 0;
 
   /**
+   * A store that begins with these files.
+   *
    * @param files what is there at first: text or bytes by path.
    * @param options `maxBytes` is the most bytes of all files together, by default 64 MiB.
    */

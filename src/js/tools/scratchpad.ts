@@ -18,7 +18,11 @@ export class Scratchpad {
   readonly #values = new Map<string, string>();
   #total = 0;
 
-  /** @param saved what `toJSON()` gave. */
+  /**
+   * An empty one, or one as it was saved.
+   *
+   * @param saved what `toJSON()` gave.
+   */
   constructor(saved: Readonly<Record<string, string>> = {}) {
     for (const [key, value] of Object.entries(saved)) {
       if (typeof value !== "string") throw invalidInput("a saved scratchpad is an object of texts");
@@ -26,6 +30,7 @@ export class Scratchpad {
     }
   }
 
+  /** The note of that name. */
   get(key: string): string | undefined {
     return this.#values.get(key);
   }

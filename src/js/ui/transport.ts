@@ -21,6 +21,7 @@ export class SessionTransport<T extends ToolSet = ToolSet> {
   readonly #session: (chatId: string) => MaybePromise<Session<T>>;
   readonly #options: UIMessageStreamOptions & AnswerOptions;
 
+  /** Answers from one session, or from the session that a function gives for the id of a chat. */
   constructor({
     session,
     ...options
