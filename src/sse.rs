@@ -270,7 +270,7 @@ fn line_end(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The text with replacement characters for what is not UTF-8, which is looked for only where the quick check fails.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 

@@ -108,6 +108,24 @@ test("aborting in mid-stream closes the connection", async () => {
   await closedConnection();
 });
 
+test("a request whose answer was read to its end is not aborted afterwards", async () => {
+  const signals = [];
+  const fetch = (url, init) => {
+    signals.push(init.signal);
+    return globalThis.fetch(url, init);
+  };
+  const agent = agentWith(
+    async (response) => {
+      await streamed(response, delta("all of it"), END);
+      response.end();
+    },
+    { fetch },
+  );
+  // What belongs to the first request is gone when the second is answered.
+  for (let round = 0; round < 2; round += 1) assert.equal((await agent.run("hi")).text, "all of it");
+  assert.equal(signals[0].aborted, false);
+});
+
 test("leaving the loop closes the connection", async () => {
   const agent = agentWith((response) => streamed(response, delta("a"), delta("b")));
   for await (const event of agent.stream("hi")) if (event.type === "text-delta") break;

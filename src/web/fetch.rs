@@ -25,7 +25,7 @@ pub(super) async fn fetch(fetch: Option<Function>, request: HttpRequest) -> Resu
     };
     let controller = AbortController::new().map_err(unreachable)?;
     let init = init(&request, &controller).map_err(unreachable)?;
-    let abort = AbortOnDrop(controller);
+    let mut abort = AbortOnDrop(Some(controller));
     let answer = match fetch {
         Some(fetch) => fetch.call2(&JsValue::UNDEFINED, &JsValue::from_str(&request.url), &init),
         None => global_fetch(&request.url, &init),
@@ -41,8 +41,11 @@ pub(super) async fn fetch(fetch: Option<Function>, request: HttpRequest) -> Resu
         ));
     }
     let head = ResponseHead { status: response.status(), headers: headers(&response.headers()) };
-    let body = response.body().map(|stream| Pump::new(stream.get_reader().unchecked_into(), origin.clone()));
-    Ok((head, WebBody { pump: body, _abort: abort }))
+    let pump = response.body().map(|stream| Pump::new(stream.get_reader().unchecked_into(), origin.clone()));
+    if pump.is_none() {
+        abort.forget();
+    }
+    Ok((head, WebBody { pump, abort }))
 }
 
 /// The bytes of an answer.
@@ -53,7 +56,7 @@ pub(super) async fn fetch(fetch: Option<Function>, request: HttpRequest) -> Resu
 #[derive(Debug)]
 pub struct WebBody {
     pump: Option<Rc<Pump>>,
-    _abort: AbortOnDrop,
+    abort: AbortOnDrop,
 }
 
 impl Body for WebBody {
@@ -70,8 +73,8 @@ impl Body for WebBody {
 
 impl Drop for WebBody {
     fn drop(&mut self) {
-        if let Some(pump) = &self.pump {
-            pump.close();
+        if self.pump.as_ref().is_some_and(|pump| pump.close()) {
+            self.abort.forget();
         }
     }
 }
@@ -176,7 +179,8 @@ impl Pump {
         }
     }
 
-    fn close(&self) {
+    /// Whether the answer was at its end already.
+    fn close(&self) -> bool {
         let (handlers, had_ended) = {
             let mut state = self.state.borrow_mut();
             let had_ended = state.end.replace(Ok(())).is_some();
@@ -190,15 +194,26 @@ impl Pump {
             // signal. The rejection that follows is of no interest, and `allSettled` is what takes it.
             let _ = Promise::all_settled(&Array::of1(&self.reader.cancel()));
         }
+        had_ended
     }
 }
 
+/// Aborts a request that is given up before its end. After that there is nothing to abort, and doing it all the same would
+/// make an exception with its stack trace for every request.
 #[derive(Debug)]
-struct AbortOnDrop(AbortController);
+struct AbortOnDrop(Option<AbortController>);
+
+impl AbortOnDrop {
+    fn forget(&mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(controller) = &self.0 {
+            controller.abort();
+        }
     }
 }
 

@@ -174,7 +174,7 @@ impl StreamableHttp {
 
     fn take_document(&mut self, now: Millis, key: ExchangeId, document: &[u8]) {
         let Some(exchange) = self.exchanges.get(&key) else { return };
-        let text = String::from_utf8_lossy(document);
+        let text = crate::sse::text(document);
         let text = text.trim_start_matches('\u{feff}').trim();
         if !(200..300).contains(&exchange.status) {
             return self.take_refusal(now, key, text);
