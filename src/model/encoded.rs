@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use super::message::{Message, ModelRef};
@@ -19,7 +20,7 @@ pub const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
 /// another model never gets the bytes of the old one.
 #[derive(Debug, Default)]
 pub struct EncodedCache {
-    entries: HashMap<Key, Entry>,
+    entries: HashMap<Key, Entry, BuildHasherDefault<KeyHasher>>,
     readers: Vec<CachedReader>,
     tools: Option<CachedTools>,
     bytes: usize,
@@ -49,6 +50,37 @@ struct Key {
     first: usize,
     repetition: u32,
     is_paused: bool,
+}
+
+/// Spreads a key's numbers by multiplication. All groups of a history are looked up for every request, and nobody outside
+/// can choose an address, which is what the standard library's slower hash guards against.
+#[derive(Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let number = chunk.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            self.write_u64(number);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    /// The map takes the place from the low bits and a tag from the high ones; the multiplication mixes upwards only.
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
 }
 
 #[derive(Debug)]

@@ -142,8 +142,9 @@ pub(super) fn left_out(file: &File) -> String {
 /// Cuts a history into groups.
 pub(super) fn groups<'history>(history: &'history [Arc<Message>], reader: &Reader<'_>) -> Vec<Group<'history>> {
     let mut groups = Vec::new();
-    // Every call of the history, which can be very many.
-    let mut seen = HashSet::new();
+    // Every call of the history, which can be very many: growing step by step would hash each of them several times.
+    let calls = history.iter().filter_map(|message| assistant(message)).flat_map(AssistantMessage::tool_calls);
+    let mut seen = HashSet::with_capacity(calls.count());
     let mut rest = history;
     while !rest.is_empty() {
         let spoken = spoken(rest);
