@@ -3,7 +3,7 @@
 export const floor = "raw";
 export const unit = "call";
 
-const WORK = { "small, one at a time": [100, 400, 1], "small, 64 at once": [100, 2048, 64], "1 MiB": [2 ** 20, 24, 1] };
+const WORK = { "small, one at a time": [100, 200, 1], "small, 64 at once": [100, 640, 64], "1 MiB": [2 ** 20, 12, 1] };
 let connection;
 
 export function cases({ port, isQuick }) {

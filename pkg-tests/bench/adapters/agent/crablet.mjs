@@ -8,7 +8,8 @@ export function create({ baseUrl }) {
       model: openaiCompatible("bench", { baseUrl: `${baseUrl}/v1`, apiKey }),
       maxSteps: turns + 5,
       // The calls of all turns are alike.
-      maxIdenticalSteps: 1_000_000,
+      // The calls of all turns are alike.
+      maxIdenticalSteps: 0,
       tools: { noop: tool({ description: "does nothing", input, execute: ({ i }) => work(i) }) },
     });
     let text = "";
