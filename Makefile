@@ -36,7 +36,7 @@ cases: ## Runs the cases; CRABLET_CASES=FOLDER runs another folder of them
 cases-package: package ## Runs the cases through the packed npm package
 	@scripts/with.sh $(package_needs) npm:pkg-tests -- node scripts/cases-package.mjs
 
-conformance: package ## Runs the official MCP conformance suite against both builds of the client
+conformance: package ## Runs the official MCP conformance suite against client and server
 	@scripts/with.sh $(package_needs) npm:pkg-tests/conformance -- node scripts/conformance.mjs
 
 recorded: package ## Runs the recorded traffic natively and through the npm package; CRABLET_RECORDED=FOLDER names its folder

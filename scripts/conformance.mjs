@@ -1,15 +1,17 @@
 // Runs the official MCP conformance suite, in both of its lines, against both builds of the client: the packed npm package
-// (wasm in Node) and the native example. Prints the suite's own output as it is, after a line that says which run it is.
+// (wasm in Node) and the native example; and against the server, the native example behind the shim's HTTP front. Prints the
+// suite's own output as it is, after a line that says which run it is.
 //
-//   node scripts/conformance.mjs [package|native] [ARGUMENTS OF THE SUITE…]
+//   node scripts/conformance.mjs [package|native|server] [ARGUMENTS OF THE SUITE…]
 //
 // Without arguments of the suite all its sets are run. What is known to fail is in pkg-tests/conformance/expected-*.yml; a
 // scenario that fails and is not there fails the run, and so does one that is there and passes.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { startServer } from "./conformance-server.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const folder = join(root, "pkg-tests/conformance");
@@ -33,11 +35,25 @@ const MEASURED = ["sse-retry"];
 /** The builds, and how the suite starts the client of each. */
 const BUILDS = { package: preparePackage, native: prepareNative };
 
+/** The sets for the server. The earlier line knows no set of a revision. */
+const SERVER_LINES = {
+  0.2: [
+    ["--requirements", "2025-11-25"],
+    ["--requirements", "2026-07-28"],
+  ],
+  0.1: [["--suite", "active"]],
+};
+
+/** What the server speaks: with the shim in front, callers of both eras are served in any case. */
+const SERVER_ERAS = ["stateless", "handshake"];
+
 const given = process.argv.slice(2);
-const wanted = given[0] in BUILDS ? [given.shift()] : Object.keys(BUILDS);
+const wanted = [...Object.keys(BUILDS), "server"].includes(given[0])
+  ? [given.shift()]
+  : [...Object.keys(BUILDS), "server"];
 let failed = 0;
 let ran = 0;
-for (const build of wanted) {
+for (const build of wanted.filter((build) => build in BUILDS)) {
   const command = BUILDS[build]();
   for (const [line, sets] of Object.entries(LINES)) {
     for (const set of given.length > 0 ? [given] : sets) {
@@ -47,6 +63,7 @@ for (const build of wanted) {
     }
   }
 }
+if (wanted.includes("server")) await runServer();
 console.log(`\n${ran - failed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
 
@@ -77,6 +94,35 @@ function startSuite(line, command, set) {
   return { status, output: stripVTControlCharacters(String(stdout)) };
 }
 
+async function runServer() {
+  const built = buildExample("conformance_server", "mcp-server");
+  execFileSync("cargo", ["build", "--quiet", "--package", "crablet-shim"], { cwd: root, stdio: "inherit" });
+  for (const era of SERVER_ERAS) {
+    const server = await startServer(built, [join(built, "examples/conformance_server"), era]);
+    try {
+      for (const [line, sets] of Object.entries(SERVER_LINES)) {
+        for (const set of given.length > 0 ? [given] : sets) {
+          ran += 1;
+          console.log(`\n== conformance ${line}, ${set.join(" ")}, server of the ${era} era behind the shim ==`);
+          if (!(await runServerSuite(line, server.url, era, set))) failed += 1;
+        }
+      }
+    } finally {
+      await server.stop();
+    }
+  }
+}
+
+/** Beside the relay, which runs in this process: so not as `spawnSync`. */
+async function runServerSuite(line, url, era, set) {
+  const suite = join(folder, `node_modules/conformance-${line}/dist/index.js`);
+  const baseline = join(folder, `expected-server-${era}-${set.at(-1)}.yml`);
+  const expected = existsSync(baseline) ? ["--expected-failures", baseline] : [];
+  const command = [suite, "server", "--url", url, ...set, ...expected];
+  const run = spawn(suiteNode(), command, { cwd: join(root, "target"), stdio: ["ignore", "inherit", "inherit"] });
+  return (await new Promise((ended) => run.once("exit", ended))) === 0;
+}
+
 /** The suite needs Node 22; the clients run on the Node that runs this. */
 function suiteNode() {
   return Number(process.versions.node.split(".")[0]) >= 22
@@ -96,12 +142,18 @@ function preparePackage() {
 }
 
 function prepareNative() {
-  execFileSync("cargo", ["build", "--quiet", "--example", "conformance_client"], { cwd: root, stdio: "inherit" });
+  return `"${join(buildExample("conformance_client"), "examples/conformance_client")}"`;
+}
+
+/** Builds an example; gives cargo's folder of debug builds. */
+function buildExample(name, ...features) {
+  const chosen = features.length > 0 ? ["--features", features.join()] : [];
+  execFileSync("cargo", ["build", "--quiet", "--example", name, ...chosen], { cwd: root, stdio: "inherit" });
   const { target_directory: built } = JSON.parse(
     execFileSync("cargo", ["metadata", "--format-version", "1", "--no-deps"], {
       cwd: root,
       maxBuffer: 64 * 1024 * 1024,
     }),
   );
-  return `"${join(built, "debug/examples/conformance_client")}"`;
+  return join(built, "debug");
 }

@@ -211,6 +211,17 @@ impl Params {
         self.0.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value)
     }
 
+    /// Takes a parameter out.
+    pub fn remove(&mut self, name: &str) -> Option<RawJson> {
+        let place = self.0.iter().position(|(candidate, _)| candidate == name)?;
+        Some(self.0.remove(place).1)
+    }
+
+    /// The names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     /// The JSON object.
     pub fn to_raw(&self) -> RawJson {
         to_raw(self)

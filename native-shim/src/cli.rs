@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use crablet::mcp::transport::shim::{DEFAULT_PORT, PairingCode};
+use crablet::mcp::transport::shim::{DEFAULT_PORT, PairingCode, http_path};
 use crablet::native::now;
 use crablet::native::process::GuardianCommand;
 
@@ -16,9 +16,10 @@ use crate::consent::consent;
 use crate::doctor::examine;
 use crate::expose::{ConsentFile, Endpoint, Listening, Pages, expose, follow_consents, serve_agents};
 use crate::extension::ExtensionId;
-use crate::grants::{Exposure, Grant, GrantError, GrantFile, new_token};
+use crate::grants::{Exposure, Grant, GrantError, GrantFile, Kept, new_token};
+use crate::http::HttpGrant;
 use crate::install::{InstallArguments, InstallError, UninstallArguments, install, uninstall};
-use crate::listener::{Shim, bind};
+use crate::listener::{KeyFiles, Shim, bind};
 use crate::log::note;
 use crate::native_host::{NativeHost, serve_extension};
 use crate::origin::{NotAnOrigin, Origin};
@@ -175,6 +176,9 @@ struct GrantArguments {
     client: Client,
     #[command(flatten)]
     opens: Opens,
+    /// For Streamable HTTP, where the token itself travels with every request. Such a token works there only.
+    #[arg(long, conflicts_with = "expose", requires = "servers")]
+    http: bool,
 }
 
 #[derive(Debug, Args)]
@@ -225,16 +229,16 @@ pub(crate) enum CommandError {
 /// Runs a command to its end.
 pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
     let state = StateDirectory::locate(arguments.state_dir)?;
-    let grants = GrantFile::of(&state);
+    let (grants, http_grants) = (GrantFile::of(&state), GrantFile::of(&state));
     match arguments.command {
-        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, grants, &state)),
+        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, &state)),
         Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &state, &guardian()?)) {
             0 => Ok(()),
             problems => Err(CommandError::Problems(problems)),
         },
-        Command::Grant(arguments) => grant(arguments, &grants),
+        Command::Grant(arguments) => grant(arguments, &grants, &http_grants),
         Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state))),
-        Command::Tokens => list(&grants),
+        Command::Tokens => list(&grants, &http_grants),
         Command::Expose => Ok(runtime()?.block_on(expose(Endpoint::of(&state)))?),
         Command::Consent { ids, withdraw, all } => consent(&ConsentFile::of(&state), ids, withdraw, all),
         Command::Install(arguments) => Ok(install(arguments, &state, &grants)?),
@@ -245,7 +249,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
             Ok(())
         }
         Command::Man => Ok(clap_mangen::Man::new(Arguments::command()).render(&mut io::stdout())?),
-        Command::Revoke { key_id } if grants.revoke(&key_id)? => Ok(ConsentFile::of(&state).forget(&key_id)?),
+        Command::Revoke { key_id } if grants.revoke(&key_id)? || http_grants.revoke(&key_id)? => {
+            Ok(ConsentFile::of(&state).forget(&key_id)?)
+        }
         Command::Revoke { key_id } => Err(CommandError::UnknownToken(key_id)),
     }
 }
@@ -258,24 +264,23 @@ fn guardian() -> io::Result<GuardianCommand> {
     Ok(GuardianCommand { program: std::env::current_exe()?, arguments: vec![GUARD.into()] })
 }
 
-async fn serve(arguments: Serve, grants: GrantFile, state: &StateDirectory) -> Result<(), CommandError> {
+async fn serve(arguments: Serve, state: &StateDirectory) -> Result<(), CommandError> {
     let config = Config::read(&arguments.config)?;
     config.remarks.iter().for_each(note);
     let origins = arguments.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
-    let granted = grants.read()?;
-    if granted.is_empty() {
+    let keys = KeyFiles::of(state);
+    if keys.grants.read()?.is_empty() && keys.http_grants.read()?.is_empty() {
         note("no token has been granted yet, so that nobody can come in; see `crablet-shim pair --help`");
     }
     let failed = |error| CommandError::Port { port: arguments.port, error };
     let listener = bind(arguments.port).await.map_err(failed)?;
     let port = listener.local_addr()?.port();
     let names = config.names();
-    let sessions = Sessions::new(guardian()?, Duration::from_secs(arguments.grace), grants.clone());
+    let sessions = Sessions::new(guardian()?, Duration::from_secs(arguments.grace), keys.grants.clone());
     let origins = (!origins.is_empty()).then_some(origins);
     let pages = Pages::new(ConsentFile::of(state));
     let agents = listen_for_agents(state)?;
-    let pairings = PairingFile::of(state);
-    let shim = Arc::new(Shim::new(config, port, origins, grants, pairings, sessions, Arc::clone(&pages)));
+    let shim = Arc::new(Shim::new(config, port, origins, keys, sessions, Arc::clone(&pages)));
     let mut signals = EndSignals::listen()?;
     println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
     tokio::select! {
@@ -316,12 +321,22 @@ async fn agents_of(listening: Option<Listening>, pages: Arc<Pages>) {
     }
 }
 
-fn grant(arguments: GrantArguments, grants: &GrantFile) -> Result<(), CommandError> {
-    let origins = arguments.client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
+fn grant(
+    arguments: GrantArguments,
+    grants: &GrantFile,
+    http_grants: &GrantFile<HttpGrant>,
+) -> Result<(), CommandError> {
+    let GrantArguments { client, opens, http } = arguments;
+    let origins = client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let token = new_token()?;
-    let opened = arguments.opens.describe();
-    let exposes = arguments.opens.exposure();
-    grants.add(Grant { exposes, ..Grant::new(token.clone(), origins, arguments.opens.servers, now()) })?;
+    let (opened, exposes) = (opens.describe(), opens.exposure());
+    if http {
+        let paths = opens.servers.iter().map(|server| http_path(server)).collect::<Vec<_>>().join(", ");
+        http_grants.add(HttpGrant::new(&token, origins, opens.servers, now()))?;
+        eprintln!("This token goes into the header `Authorization: Bearer …` of requests to {paths}.");
+    } else {
+        grants.add(Grant { exposes, ..Grant::new(token.clone(), origins, opens.servers, now()) })?;
+    }
     eprintln!("This token is shown once. Whoever has it can use: {opened}");
     println!("{}", token.reveal());
     Ok(())
@@ -363,9 +378,9 @@ async fn wait_for_use(pairings: &PairingFile, code: &PairingCode) -> Result<Opti
     }
 }
 
-fn list(grants: &GrantFile) -> Result<(), CommandError> {
-    let grants = grants.read()?;
-    if grants.is_empty() {
+fn list(grants: &GrantFile, http_grants: &GrantFile<HttpGrant>) -> Result<(), CommandError> {
+    let (grants, http_grants) = (grants.read()?, http_grants.read()?);
+    if grants.is_empty() && http_grants.is_empty() {
         eprintln!("No tokens; see `crablet-shim grant --help`.");
     }
     for grant in grants {
@@ -375,6 +390,9 @@ fn list(grants: &GrantFile) -> Result<(), CommandError> {
             describe_opened(&grant.servers, grant.exposes),
             grant.holder()
         );
+    }
+    for grant in http_grants {
+        println!("{}  {}  for {}, over HTTP", grant.key_id(), grant.servers.join(", "), grant.holder());
     }
     Ok(())
 }

@@ -7,7 +7,8 @@ use crablet::native::process::GuardianCommand;
 
 use crate::config::{Config, Server};
 use crate::era::{Answer, greet};
-use crate::grants::{Grant, GrantFile};
+use crate::grants::{GrantFile, Kept};
+use crate::http::HttpGrant;
 use crate::install::{Installation, servers_of};
 use crate::launcher::Launcher;
 use crate::listener::bind;
@@ -29,12 +30,11 @@ pub(crate) async fn examine(file: &Path, port: u16, state: &StateDirectory, guar
         }
     };
     config.remarks.iter().for_each(|text| remark(text));
-    match grants.read() {
-        Ok(granted) if granted.is_empty() => {
-            problems.add("no token has been granted, so that nobody can come in; see `crablet-shim grant --help`");
-        }
-        Ok(granted) => examine_grants(&granted, &config, &mut problems),
-        Err(error) => problems.add(&error.to_string()),
+    let count = examine_grants(&grants, &config, &mut problems)
+        + examine_grants(&GrantFile::<HttpGrant>::of(state), &config, &mut problems);
+    match count {
+        0 => problems.add("no token has been granted, so that nobody can come in; see `crablet-shim grant --help`"),
+        count => good(&format!("tokens: {count}")),
     }
     match Installation::all(state) {
         Ok(all) => all.iter().for_each(|one| examine_installation(one, file, state, guardian, &grants, &mut problems)),
@@ -52,17 +52,22 @@ pub(crate) async fn examine(file: &Path, port: u16, state: &StateDirectory, guar
     problems.0
 }
 
-fn examine_grants(granted: &[Grant], config: &Config, problems: &mut Problems) {
-    for grant in granted {
-        let key_id = grant.token.key_id();
-        for server in grant.servers.iter().filter(|server| !config.servers.contains_key(*server)) {
+/// Looks at the tokens of one front, and says how many there are.
+fn examine_grants<G: Kept>(grants: &GrantFile<G>, config: &Config, problems: &mut Problems) -> usize {
+    let granted = grants.read().unwrap_or_else(|error| {
+        problems.add(&error.to_string());
+        Vec::new()
+    });
+    for grant in &granted {
+        let key_id = grant.key_id();
+        for server in grant.servers().iter().filter(|server| !config.servers.contains_key(*server)) {
             problems.add(&format!(
                 "the token {key_id} is for the server {server:?}, which the configuration does not offer; grant anew \
                  with the right name and `crablet-shim revoke {key_id}`"
             ));
         }
     }
-    good(&format!("tokens: {}", granted.len()));
+    granted.len()
 }
 
 fn examine_installation(

@@ -145,7 +145,7 @@ impl Gate<'_> {
         })
     }
 
-    fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
+    pub(crate) fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
         let host = one_header(headers, &HOST)?.unwrap_or_default();
         let loopback = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         if loopback.iter().any(|own| own == host) {
@@ -234,7 +234,7 @@ pub(crate) fn is_pairing(target: &str) -> bool {
 }
 
 /// Text of a stranger, safe to stand in a log line.
-struct Shown<'a>(&'a str);
+pub(crate) struct Shown<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -243,12 +243,12 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-fn refusal(status: StatusCode, reason: String) -> Refusal {
+pub(crate) fn refusal(status: StatusCode, reason: String) -> Refusal {
     Refusal { status, reason }
 }
 
 /// A header that may come once. One that comes twice, or is no ASCII text, is a trick.
-fn one_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+pub(crate) fn one_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().map(|value| value.to_str());
     match (first, values.next()) {
@@ -276,7 +276,7 @@ fn check_upgrade(headers: &HeaderMap) -> Result<String, Refusal> {
 }
 
 /// What a client without an `Origin` is called, which no header can say.
-const NO_ORIGIN: &str = "a program without an origin";
+pub(crate) const NO_ORIGIN: &str = "a program without an origin";
 
 /// Proofs of two minutes; far beyond what clients need, since a connection lives for hours.
 const MAX_USED_PROOFS: usize = 10_000;

@@ -1,5 +1,7 @@
 //! The tokens at rest: one file that only its owner can read.
 
+use std::marker::PhantomData;
+
 use crablet::Millis;
 use crablet::json::Object;
 use crablet::mcp::transport::shim::Token;
@@ -52,10 +54,7 @@ impl Grant {
 
     /// Whether a client with this `Origin` header, or without one, may use the token.
     pub(crate) fn allows_origin(&self, header: Option<&str>) -> bool {
-        match header {
-            Some(header) => self.origins.iter().any(|origin| origin.matches(header)),
-            None => self.origins.is_empty() && self.extension.is_none(),
-        }
+        self.extension.is_none() && Origin::allow(&self.origins, header)
     }
 
     /// Whether the token opens this server, or [`EXPOSING`].
@@ -65,10 +64,9 @@ impl Grant {
 
     /// Who it is for, for a list that people read.
     pub(crate) fn holder(&self) -> String {
-        match (&self.extension, self.origins.as_slice()) {
-            (Some(extension), _) => format!("the extension {extension}, over native messaging"),
-            (None, []) => "programs without an origin".to_owned(),
-            (None, origins) => origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        match &self.extension {
+            Some(extension) => format!("the extension {extension}, over native messaging"),
+            None => Origin::list(&self.origins),
         }
     }
 }
@@ -76,10 +74,51 @@ impl Grant {
 /// In the place of a server's name: the client offers tools of its own. No server has an empty name.
 pub(crate) const EXPOSING: &str = "";
 
-/// The file of grants. Every call reads it anew, so that what another run of the program granted or revoked counts at
+/// What a grant file holds.
+pub(crate) trait Kept: Serialize + Sized {
+    /// The name of the file.
+    const FILE: &'static str;
+
+    /// An entry that this version understands. One that it does not opens nothing.
+    fn read(entry: &Object<'_>) -> Option<Self>;
+
+    /// The public part of the token, which names the grant.
+    fn key_id(&self) -> &str;
+
+    /// The servers that it opens.
+    fn servers(&self) -> &[String];
+}
+
+impl Kept for Grant {
+    const FILE: &'static str = "grants.json";
+
+    fn read(entry: &Object<'_>) -> Option<Self> {
+        let extension = match entry.get("extension") {
+            Some(_) => Some(ExtensionId::parse(&entry.string("extension")?).ok()?),
+            None => None,
+        };
+        let token = Token::parse(&entry.string("token")?).ok()?;
+        let exposes = entry.object("exposes").map(|exposes| Exposure::read(&exposes));
+        let grant = Self::new(token, read_origins(entry)?, entry.read("servers")?, read_time(entry));
+        Some(Self { extension, exposes, ..grant })
+    }
+
+    fn key_id(&self) -> &str {
+        self.token.key_id()
+    }
+
+    fn servers(&self) -> &[String] {
+        &self.servers
+    }
+}
+
+/// A file of grants. Every call reads it anew, so that what another run of the program granted or revoked counts at
 /// once.
 #[derive(Clone, Debug)]
-pub(crate) struct GrantFile(PrivateFile);
+pub(crate) struct GrantFile<G = Grant> {
+    file: PrivateFile,
+    holds: PhantomData<fn() -> G>,
+}
 
 /// Why a grant cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -90,20 +129,20 @@ pub(crate) enum GrantError {
     TooMany,
 }
 
-impl GrantFile {
+impl<G: Kept> GrantFile<G> {
     /// The file in this directory.
     pub(crate) fn of(directory: &StateDirectory) -> Self {
-        Self(directory.file("grants.json"))
+        Self { file: directory.file(G::FILE), holds: PhantomData }
     }
 
     /// The grants; none when there is no file yet.
-    pub(crate) fn read(&self) -> Result<Vec<Grant>, GrantError> {
-        Ok(self.0.read("grants", read_grant)?)
+    pub(crate) fn read(&self) -> Result<Vec<G>, GrantError> {
+        Ok(self.file.read(LIST, G::read)?)
     }
 
     /// Adds a grant.
-    pub(crate) fn add(&self, grant: Grant) -> Result<(), GrantError> {
-        self.0.change("grants", read_grant, |grants| {
+    pub(crate) fn add(&self, grant: G) -> Result<(), GrantError> {
+        self.file.change(LIST, G::read, |grants| {
             if grants.len() >= MAX_GRANTS {
                 return Err(GrantError::TooMany);
             }
@@ -112,6 +151,18 @@ impl GrantFile {
         })?
     }
 
+    /// Removes the grants of a key id, and says whether there was one.
+    pub(crate) fn revoke(&self, key_id: &str) -> Result<bool, GrantError> {
+        let removed = self.file.change(LIST, G::read, |grants| {
+            let before = grants.len();
+            grants.retain(|grant| grant.key_id() != key_id);
+            grants.len() < before
+        });
+        Ok(removed?)
+    }
+}
+
+impl GrantFile {
     /// Lets an extension use exactly these servers over native messaging, under this token unless it may use them already.
     pub(crate) fn allow_extension(
         &self,
@@ -120,7 +171,7 @@ impl GrantFile {
         token: Token,
         now: Millis,
     ) -> Result<(), GrantError> {
-        self.0.change("grants", read_grant, |grants| {
+        self.file.change(LIST, Grant::read, |grants| {
             let is_its = |grant: &Grant| grant.extension.as_ref() == Some(extension);
             if grants.iter().any(|grant| is_its(grant) && grant.servers == servers) {
                 return Ok(());
@@ -138,17 +189,7 @@ impl GrantFile {
     /// Removes what an extension was allowed over native messaging.
     pub(crate) fn forget_extension(&self, extension: &ExtensionId) -> Result<(), GrantError> {
         let forget = |grants: &mut Vec<Grant>| grants.retain(|grant| grant.extension.as_ref() != Some(extension));
-        Ok(self.0.change("grants", read_grant, forget)?)
-    }
-
-    /// Removes the grants of a key id, and says whether there was one.
-    pub(crate) fn revoke(&self, key_id: &str) -> Result<bool, GrantError> {
-        let removed = self.0.change("grants", read_grant, |grants| {
-            let before = grants.len();
-            grants.retain(|grant| grant.token.key_id() != key_id);
-            grants.len() < before
-        });
-        Ok(removed?)
+        Ok(self.file.change(LIST, Grant::read, forget)?)
     }
 }
 
@@ -160,23 +201,23 @@ pub(crate) fn new_token() -> Result<Token, getrandom::Error> {
     Ok(Token::from_random(key_id, secret))
 }
 
-/// A grant that this version understands. One that it does not opens nothing.
-fn read_grant(object: &Object<'_>) -> Option<Grant> {
-    let origins: Vec<String> = object.read("origins")?;
-    let origins = origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<_, _>>().ok()?;
-    let extension = match object.get("extension") {
-        Some(_) => Some(ExtensionId::parse(&object.string("extension")?).ok()?),
-        None => None,
-    };
-    let token = Token::parse(&object.string("token")?).ok()?;
-    let granted_at = Millis(object.integer("grantedAt").unwrap_or(0));
-    let exposes = object.object("exposes").map(|exposes| Exposure::read(&exposes));
-    Some(Grant { extension, exposes, ..Grant::new(token, origins, object.read("servers")?, granted_at) })
+/// The `origins` of an entry; `None` when one of them is none.
+pub(crate) fn read_origins(entry: &Object<'_>) -> Option<Vec<Origin>> {
+    let origins: Vec<String> = entry.read("origins")?;
+    origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<_, _>>().ok()
+}
+
+/// When an entry was granted.
+pub(crate) fn read_time(entry: &Object<'_>) -> Millis {
+    Millis(entry.integer("grantedAt").unwrap_or(0))
 }
 
 fn reveal<S: Serializer>(token: &Token, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&token.reveal())
 }
+
+/// The name of the list in the file.
+const LIST: &str = "grants";
 
 /// More than anyone keeps apart by hand; the file is read at every connection.
 const MAX_GRANTS: usize = 256;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, PAIRING_SUBPROTOCOL, SUBPROTOCOL};
 use crablet::native::now;
-use http_body_util::Empty;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,6 +16,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -25,12 +25,14 @@ use crate::config::Config;
 use crate::expose::{PageOwner, Pages};
 use crate::gate::{Admission, Gate, Memory, PairingAdmission, Refusal, is_pairing};
 use crate::grants::{Grant, GrantFile};
+use crate::http::{AnswerBody, HttpFront, HttpGrant, empty, is_http};
 use crate::log::Flood;
 use crate::origin::Origin;
 use crate::pairing_socket::serve_pairing;
 use crate::pairings::PairingFile;
 use crate::sessions::Sessions;
 use crate::socket::{Client, Purpose, serve_socket};
+use crate::state::StateDirectory;
 
 /// Everything that the connections share.
 #[derive(Debug)]
@@ -44,8 +46,24 @@ pub(crate) struct Shim {
     pub(crate) sessions: Sessions,
     pub(crate) pages: Arc<Pages>,
     pairings: PairingFile,
+    http: HttpFront,
     memory: Mutex<Memory>,
     refusals: Mutex<Flood>,
+}
+
+/// Where tokens and codes are kept.
+#[derive(Debug)]
+pub(crate) struct KeyFiles {
+    pub(crate) grants: GrantFile,
+    pub(crate) http_grants: GrantFile<HttpGrant>,
+    pairings: PairingFile,
+}
+
+impl KeyFiles {
+    /// Those of this directory.
+    pub(crate) fn of(state: &StateDirectory) -> Self {
+        Self { grants: GrantFile::of(state), http_grants: GrantFile::of(state), pairings: PairingFile::of(state) }
+    }
 }
 
 /// Opens the listening socket, on this machine's own address only.
@@ -58,11 +76,11 @@ impl Shim {
         config: Config,
         port: u16,
         origins: Option<Vec<Origin>>,
-        grants: GrantFile,
-        pairings: PairingFile,
+        keys: KeyFiles,
         sessions: Sessions,
         pages: Arc<Pages>,
     ) -> Self {
+        let KeyFiles { grants, http_grants, pairings } = keys;
         Self {
             config: RwLock::new(Arc::new(config)),
             port,
@@ -71,6 +89,7 @@ impl Shim {
             sessions,
             pages,
             pairings,
+            http: HttpFront::new(http_grants),
             memory: Mutex::default(),
             refusals: Mutex::new(Flood::new()),
         }
@@ -106,14 +125,24 @@ impl Shim {
         drop(stream.set_nodelay(true));
         let permit = Arc::new(permit);
         let service = service_fn(|request| {
-            let response = self.answer(request, peer, Arc::clone(&permit));
-            async { Ok::<_, Infallible>(response) }
+            let (shim, permit) = (Arc::clone(&self), Arc::clone(&permit));
+            async move {
+                let response = if is_http(target(&request)) {
+                    shim.answer_http(request, peer).await
+                } else {
+                    shim.answer(request, peer, permit)
+                };
+                Ok::<_, Infallible>(response)
+            }
         });
+        // A response that its client does not read must not be held for ever.
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(WRITE_LIMIT));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_LIMIT)
             .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(Box::pin(stream)), service)
             .with_upgrades();
         // A peer that speaks no HTTP is of no interest.
         drop(connection.await);
@@ -124,7 +153,7 @@ impl Shim {
         request: Request<Incoming>,
         peer: SocketAddr,
         permit: Arc<OwnedSemaphorePermit>,
-    ) -> Response<Empty<Bytes>> {
+    ) -> Response<AnswerBody> {
         let shim = Arc::clone(self);
         let config = self.config();
         let outcome = if is_pairing(target(&request)) {
@@ -156,14 +185,22 @@ impl Shim {
         };
         outcome.unwrap_or_else(|Refusal { status, reason }| {
             self.note_refusal(peer, &reason);
-            let mut response = Response::new(Empty::new());
-            *response.status_mut() = status;
+            let mut response = empty(status);
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             if status == StatusCode::UPGRADE_REQUIRED {
                 response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
             }
             response
         })
+    }
+
+    async fn answer_http(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<AnswerBody> {
+        let config = self.config();
+        let (response, refused) = self.http.answer(request, self.gate(&config, &[]), &self.sessions).await;
+        if let Some(reason) = refused {
+            self.note_refusal(peer, &reason);
+        }
+        response
     }
 
     fn check(&self, request: &Request<Incoming>, config: &Config) -> Result<Admission, Refusal> {
@@ -203,9 +240,8 @@ async fn upgrade(request: Request<Incoming>) -> Option<WebSocketStream<TokioIo<U
     Some(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(limits)).await)
 }
 
-fn accept(key: &str, subprotocol: &'static str) -> Response<Empty<Bytes>> {
-    let mut response = Response::new(Empty::new());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+fn accept(key: &str, subprotocol: &'static str) -> Response<AnswerBody> {
+    let mut response = empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -225,5 +261,8 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest head of a request; hyper's smallest. Browsers send under 2 KiB.
 const HEAD_BYTES: usize = 8192;
+
+/// A client that takes nothing for so long counts as gone.
+const WRITE_LIMIT: Duration = Duration::from_secs(45);
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -48,6 +48,7 @@ mod expose;
 mod extension;
 mod gate;
 mod grants;
+mod http;
 mod install;
 mod launcher;
 mod limits;

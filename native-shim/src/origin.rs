@@ -38,6 +38,23 @@ impl Origin {
         Ok(Self(format!("{scheme}://{authority}")))
     }
 
+    /// Whether a token for these origins, or for a program without one when there are none, works with this `Origin`
+    /// header, or without one.
+    pub(crate) fn allow(origins: &[Self], header: Option<&str>) -> bool {
+        match header {
+            Some(header) => origins.iter().any(|origin| origin.matches(header)),
+            None => origins.is_empty(),
+        }
+    }
+
+    /// The clients that a token for these origins is for, for a list that people read.
+    pub(crate) fn list(origins: &[Self]) -> String {
+        match origins {
+            [] => "programs without an origin".to_owned(),
+            origins => origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }
+    }
+
     /// Whether a header names this origin, exactly.
     pub(crate) fn matches(&self, header: &str) -> bool {
         self.0 == header

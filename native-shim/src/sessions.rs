@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crablet::mcp::transport::shim::{Attach, ServerEra};
-use crablet::native::process::{GuardianCommand, ServerProcess};
+use crablet::native::process::{ExitReport, GuardianCommand, ServerProcess};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout};
 
@@ -22,6 +22,8 @@ pub(crate) struct Sessions {
     open: Arc<Mutex<HashMap<Key, mpsc::Sender<Attachment>>>>,
     /// One permit for each process that may still run.
     processes: Arc<Semaphore>,
+    /// How many processes each server has.
+    running: Arc<Mutex<HashMap<String, usize>>>,
     eras: Mutex<HashMap<String, KnownEra>>,
     crashes: Arc<Mutex<Crashes>>,
     guardian: GuardianCommand,
@@ -45,11 +47,39 @@ struct Key {
     resume: String,
 }
 
+/// A place among the processes that may run at the same time, from the start of one to its end.
+#[derive(Debug)]
+pub(crate) struct Place {
+    server: String,
+    started: Instant,
+    running: Arc<Mutex<HashMap<String, usize>>>,
+    crashes: Arc<Mutex<Crashes>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Place {
+    /// The process ended without having been asked to.
+    pub(crate) fn ended_by_itself(&self, report: &ExitReport) {
+        let (has_failed, ending) = (report.code != Some(0), report.describe(&self.server));
+        let mut crashes = self.crashes.lock().unwrap_or_else(PoisonError::into_inner);
+        crashes.ended(&self.server, has_failed, self.started.elapsed(), ending);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(count) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&self.server) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
 impl Sessions {
     pub(crate) fn new(guardian: GuardianCommand, grace: Duration, grants: GrantFile) -> Self {
         Self {
             open: Arc::default(),
             processes: Arc::new(Semaphore::new(MAX_PROCESSES)),
+            running: Arc::default(),
             eras: Mutex::default(),
             crashes: Arc::default(),
             guardian,
@@ -74,10 +104,8 @@ impl Sessions {
                 format!("the process of the server {name:?} has ended; the grace was over, or the shim was restarted")
             });
         }
-        self.may_start(name, server)?;
-        let permit = self.permit()?;
-        let process = ServerProcess::start(server.to_command(&self.guardian));
-        self.start(name, key_id, server.limits, process, permit)
+        let place = self.place(name, server)?;
+        self.open(key_id, server.limits, self.start(server), place)
     }
 
     /// The session of a page that offers tools, which is opened if it wants a new one.
@@ -94,8 +122,8 @@ impl Sessions {
                 .open_session(EXPOSING, key_id, resume)
                 .ok_or_else(|| "the page was away for longer than the grace, or the shim was restarted".to_owned());
         }
-        let permit = self.permit()?;
-        self.start(EXPOSING, key_id, Limits::default(), open()?, permit)
+        let place = self.place_within(EXPOSING, None)?;
+        self.open(key_id, Limits::default(), open()?, place)
     }
 
     fn open_session(&self, name: &str, key_id: &str, resume: &str) -> Option<mpsc::Sender<Attachment>> {
@@ -103,24 +131,54 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
 
-    fn permit(&self) -> Result<OwnedSemaphorePermit, String> {
-        Arc::clone(&self.processes)
-            .try_acquire_owned()
-            .map_err(|_| format!("the shim runs {MAX_PROCESSES} processes already; close some connections"))
+    /// Starts a process of a server, for which there is a place.
+    pub(crate) fn start(&self, server: &Server) -> ServerProcess {
+        ServerProcess::start(server.to_command(&self.guardian))
     }
 
-    fn start(
+    /// Tells when the shim ends.
+    pub(crate) fn shutdown(&self) -> watch::Receiver<bool> {
+        self.shutdown.subscribe()
+    }
+
+    /// A place for a further process of a server, if its limits and those of the shim leave room for one.
+    ///
+    /// The error is a sentence for the client.
+    pub(crate) fn place(&self, name: &str, server: &Server) -> Result<Place, String> {
+        if let Some(refusal) = self.crashes.lock().unwrap_or_else(PoisonError::into_inner).refusal(name) {
+            return Err(refusal);
+        }
+        self.place_within(name, server.limits.processes)
+    }
+
+    fn place_within(&self, name: &str, limit: Option<usize>) -> Result<Place, String> {
+        let permit = Arc::clone(&self.processes)
+            .try_acquire_owned()
+            .map_err(|_| format!("the shim runs {MAX_PROCESSES} processes already; close some connections"))?;
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = running.entry(name.to_owned()).or_default();
+        if let Some(limit) = limit.filter(|limit| *count >= *limit) {
+            return Err(format!(
+                "the server {name:?} runs as many processes as its limits allow ({limit}); close some connections"
+            ));
+        }
+        *count += 1;
+        let (running, crashes) = (Arc::clone(&self.running), Arc::clone(&self.crashes));
+        Ok(Place { server: name.to_owned(), started: Instant::now(), running, crashes, _permit: permit })
+    }
+
+    fn open(
         &self,
-        name: &str,
         key_id: &str,
         limits: Limits,
         process: ServerProcess,
-        permit: OwnedSemaphorePermit,
+        place: Place,
     ) -> Result<mpsc::Sender<Attachment>, String> {
+        let name = &place.server;
         let resume = random_text().ok_or("the system gives no randomness")?;
-        let key = Key { key_id: key_id.to_owned(), server: name.to_owned(), resume: resume.clone() };
+        let key = Key { key_id: key_id.to_owned(), server: name.clone(), resume: resume.clone() };
         let options = SessionOptions {
-            server: name.to_owned(),
+            server: name.clone(),
             key_id: key_id.to_owned(),
             resume,
             grace: self.grace,
@@ -128,35 +186,16 @@ impl Sessions {
             limits,
         };
         let (attachments, requests) = mpsc::channel(1);
-        let session = run_session(options, process, requests, self.shutdown.subscribe());
-        let (open, crashes) = (Arc::clone(&self.open), Arc::clone(&self.crashes));
-        let started = Instant::now();
+        let session = run_session(options, process, requests, self.shutdown());
+        let open = Arc::clone(&self.open);
         open.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), attachments.clone());
         tokio::spawn(async move {
             if let Some(report) = session.await {
-                let has_failed = report.code != Some(0);
-                let ending = report.describe(&key.server);
-                let mut crashes = crashes.lock().unwrap_or_else(PoisonError::into_inner);
-                crashes.ended(&key.server, has_failed, started.elapsed(), ending);
+                place.ended_by_itself(&report);
             }
             open.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-            drop(permit);
         });
         Ok(attachments)
-    }
-
-    /// Whether the limits of the server leave room for a further process.
-    fn may_start(&self, name: &str, server: &Server) -> Result<(), String> {
-        if let Some(refusal) = self.crashes.lock().unwrap_or_else(PoisonError::into_inner).refusal(name) {
-            return Err(refusal);
-        }
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match server.limits.processes {
-            Some(limit) if open.keys().filter(|key| key.server == name).count() >= limit => Err(format!(
-                "the server {name:?} runs as many processes as its limits allow ({limit}); close some connections"
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// What a server speaks, found out at the first connection to it.
@@ -185,7 +224,7 @@ impl Sessions {
 }
 
 /// 128 unpredictable bits as text.
-fn random_text() -> Option<String> {
+pub(crate) fn random_text() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -14,6 +14,8 @@ mod configuration;
 mod expose;
 mod filesystem;
 mod handshake;
+mod http;
+mod http_client;
 mod install;
 mod load;
 mod native_messaging;

@@ -140,6 +140,19 @@ impl Shim {
         self.process = process;
     }
 
+    /// A token for these servers over HTTP, as [`grant`](Self::grant) gives one.
+    pub(crate) async fn grant_http(&self, origin: &str, servers: &[&str]) -> String {
+        let servers = servers.iter().flat_map(|server| ["--server", server]);
+        let arguments: Vec<&str> = std::iter::once("--http").chain(servers).collect();
+        self.grant_with(origin, &arguments).await.reveal()
+    }
+
+    /// Takes a token back.
+    pub(crate) async fn revoke(&self, token: &str) {
+        let (is_good, _, told) = self.run(&["revoke", token.split('.').next().unwrap()]).await;
+        assert!(is_good, "{told}");
+    }
+
     /// What a client of a server needs.
     pub(crate) async fn options(&self, server: &str) -> WebSocketOptions {
         WebSocketOptions {

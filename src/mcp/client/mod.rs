@@ -9,7 +9,6 @@ pub mod auth;
 mod cache;
 mod claim;
 mod connect;
-mod header;
 mod io;
 mod listen;
 mod listing;
@@ -38,6 +37,7 @@ use self::listen::Listening;
 use self::operation::Operation;
 use self::question::Question;
 use super::protocol::{Era, ServerInfo, Tool};
+use super::transport::streamable_http::mirrored;
 use super::transport::{Outbound, RequestId};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::{self, Params};
@@ -255,11 +255,11 @@ impl Client {
             _ => None,
         };
         let mut headers = vec![("mcp-method".to_owned(), method.to_owned())];
-        headers.extend(subject.as_deref().map(header::name));
+        headers.extend(subject.as_deref().map(mirrored::name));
         if let (Some(tool), Some(arguments)) =
             (subject.and_then(|name| self.tools.get(&name)), params.member("arguments"))
         {
-            headers.extend(header::params(tool, arguments));
+            headers.extend(mirrored::params(tool, arguments));
         }
         headers
     }

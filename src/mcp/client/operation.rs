@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::protocol::{Era, Revision, Tool};
+use super::super::transport::streamable_http::mirrored;
 use super::super::transport::{Outbound, RequestId};
 use super::connect::HEADER_MISMATCH;
 use super::listing::{Collection, Listing, Next};
@@ -11,7 +12,7 @@ use super::question::Rounds;
 use super::task::{self, Task};
 use super::{
     CallOptions, Claim, Client, Effect, Event, OperationId, Pending, Phase, Reply, Request, TimerId, TransportKind,
-    cache, claim, header,
+    cache, claim,
 };
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
@@ -390,7 +391,7 @@ impl Client {
         if !is_stateless || self.options.transport != TransportKind::Http {
             return true;
         }
-        let checked = header::mirrored_params(&tool.input_schema);
+        let checked = mirrored::mirrored_params(&tool.input_schema);
         if let Err(problem) = &checked {
             self.warn(format!("the MCP tool {} is left out: {problem}", tool.name));
         }

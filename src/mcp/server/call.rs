@@ -99,6 +99,9 @@ pub enum Outcome {
     },
     /// It failed, and why. Of a tool, the client's model reads that.
     Failed(String),
+    /// What the client gave cannot be accepted, and why: a `request_state` that this call has not made, for one. It is an
+    /// error of the protocol (-32602), which no model reads.
+    Refused(String),
 }
 
 /// How much a log message matters (RFC 5424).

@@ -363,6 +363,7 @@ impl Server {
                 let completion = Params::new().with("values", &values).with("total", &total).with("hasMore", &has_more);
                 Ok(result_of(era, Params::new().with("completion", &completion)))
             }
+            (_, Outcome::Refused(reason)) => Err(invalid_params(reason)),
             (_, Outcome::Failed(reason)) => Err(RpcError::new(code::INTERNAL_ERROR, reason)),
             _ => Err(RpcError::new(code::INTERNAL_ERROR, "the server answered something else than it was asked")),
         }

@@ -1,12 +1,12 @@
 //! What an authorization server knows the client as.
 
-use super::super::header::base64;
 use super::form::Form;
 use super::metadata::ServerMetadata;
 use super::options::{AuthOptions, PrivateKey, Secret};
 use super::{Failure, refused};
 use crate::json::Object;
 use crate::jsonrpc::Params;
+use crate::mcp::transport::streamable_http::mirrored::base64;
 use crate::model::HttpRequest;
 use crate::percent;
 use crate::time::Millis;

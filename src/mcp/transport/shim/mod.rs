@@ -95,13 +95,19 @@ pub fn server_path(server: &str) -> String {
     ["/servers/", &percent::encode(server)].concat()
 }
 
+/// The path of a configured server for Streamable HTTP, percent-encoded: `/mcp/<name>`.
+pub fn http_path(server: &str) -> String {
+    ["/mcp/", &percent::encode(server)].concat()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::server_path;
+    use super::{http_path, server_path};
 
     #[test]
     fn names_are_percent_encoded() {
         assert_eq!(server_path("files-2.0_x"), "/servers/files-2.0_x");
         assert_eq!(server_path("a b/\u{e9}"), "/servers/a%20b%2F%C3%A9");
+        assert_eq!(http_path("a b"), "/mcp/a%20b");
     }
 }

@@ -10,6 +10,7 @@ mod exchange;
 mod headers;
 mod io;
 mod legacy;
+pub mod mirrored;
 mod refusal;
 
 use std::collections::VecDeque;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::super::protocol::Tool;
 use crate::json::RawJson;
+use crate::mcp::protocol::Tool;
 
 /// How deep a schema is searched for annotations. Schemas written by people stay far below.
 const DEPTH_LIMIT: usize = 64;
@@ -11,38 +11,49 @@ const DEPTH_LIMIT: usize = 64;
 /// The annotation of a property whose value is repeated.
 const ANNOTATION: &str = "x-mcp-header";
 
+/// What stands around a value that is encoded.
+const ENCODED_START: &str = "=?base64?";
+const ENCODED_END: &str = "?=";
+
 /// Members of a schema that hold data and no schemas.
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 
 /// A property whose value is repeated in a header.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct MirroredParam {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirroredParam {
     header: String,
     path: Vec<String>,
 }
 
+impl MirroredParam {
+    /// The name of the header, in lower case.
+    pub fn header_name(&self) -> String {
+        format!("mcp-param-{}", self.header.to_ascii_lowercase())
+    }
+
+    /// What the header says of these arguments, before it is encoded; `None` for an argument that is absent or `null`.
+    pub fn value(&self, arguments: &Value) -> Option<String> {
+        match self.path.iter().try_fold(arguments, |value, name| value.get(name))? {
+            Value::String(text) => Some(text.clone()),
+            value @ (Value::Bool(_) | Value::Number(_)) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+}
+
 /// The `mcp-name` header of a request about something with this name or address.
-pub(super) fn name(value: &str) -> (String, String) {
+pub fn name(value: &str) -> (String, String) {
     ("mcp-name".to_owned(), encode(value))
 }
 
 /// The headers that repeat annotated arguments of a tool call. Arguments that are absent or `null` have none.
-pub(super) fn params(tool: &Tool, arguments: &RawJson) -> Vec<(String, String)> {
+pub fn params(tool: &Tool, arguments: &RawJson) -> Vec<(String, String)> {
     let mirrored = mirrored_params(&tool.input_schema).unwrap_or_default();
     if mirrored.is_empty() {
         return Vec::new();
     }
     let arguments: Value = arguments.read().unwrap_or_default();
-    let header = |param: &MirroredParam| {
-        let value = param.path.iter().try_fold(&arguments, |value, name| value.get(name))?;
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Bool(_) | Value::Number(_) => value.to_string(),
-            _ => return None,
-        };
-        Some((format!("mcp-param-{}", param.header.to_ascii_lowercase()), encode(&text)))
-    };
-    mirrored.iter().filter_map(header).collect()
+    mirrored.iter().filter_map(|param| Some((param.header_name(), encode(&param.value(&arguments)?)))).collect()
 }
 
 /// The annotated properties of a tool's schema.
@@ -50,7 +61,7 @@ pub(super) fn params(tool: &Tool, arguments: &RawJson) -> Vec<(String, String)> 
 /// # Errors
 ///
 /// What is wrong with an annotation. Such a tool must not be offered.
-pub(super) fn mirrored_params(schema: &RawJson) -> Result<Vec<MirroredParam>, String> {
+pub fn mirrored_params(schema: &RawJson) -> Result<Vec<MirroredParam>, String> {
     if !schema.as_str().contains(ANNOTATION) {
         return Ok(Vec::new());
     }
@@ -123,15 +134,33 @@ fn no_annotation(schema: &Value, depth: usize) -> Result<(), String> {
     }
 }
 
+/// The value that a header carries, the other way round: itself, or what stands encoded in `=?base64?…?=`. `None` when that
+/// is no standard base64 with its padding, or no UTF-8.
+#[cfg(any(feature = "shim", feature = "oauth"))]
+pub fn decode(header: &str) -> Option<String> {
+    match header.strip_prefix(ENCODED_START).and_then(|rest| rest.strip_suffix(ENCODED_END)) {
+        Some(encoded) => {
+            let unpadded = encoded.trim_end_matches('=').replace('+', "-").replace('/', "_");
+            let bytes = crate::base64url::decode(&unpadded).filter(|bytes| base64(bytes) == encoded)?;
+            String::from_utf8(bytes).ok()
+        }
+        None => Some(header.to_owned()),
+    }
+}
+
 /// A value as a header can carry it: itself where that is safe, else `=?base64?…?=`.
 fn encode(value: &str) -> String {
     let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~')) && value.trim() == value;
-    let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
-    if is_plain && !looks_encoded { value.to_owned() } else { format!("=?base64?{}?=", base64(value.as_bytes())) }
+    let looks_encoded = value.starts_with(ENCODED_START) && value.ends_with(ENCODED_END);
+    if is_plain && !looks_encoded {
+        value.to_owned()
+    } else {
+        [ENCODED_START, &base64(value.as_bytes()), ENCODED_END].concat()
+    }
 }
 
 /// Standard base64 with padding (RFC 4648, section 4).
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -173,7 +202,27 @@ mod tests {
             ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
         ] {
             assert_eq!(encode(value), expected, "{value:?}");
+            #[cfg(any(feature = "shim", feature = "oauth"))]
+            assert_eq!(decode(expected).as_deref(), Some(value), "{expected:?}");
         }
+    }
+
+    #[cfg(any(feature = "shim", feature = "oauth"))]
+    #[test]
+    fn only_what_is_encoded_as_it_should_be_is_decoded() {
+        for text in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs!!!bG8=?=",
+            "=?base64?_w==?=",
+            "=?base64?/w==?=",
+            "=?base64?SGVsbG9=?=",
+        ] {
+            assert_eq!(decode(text), None, "{text}");
+        }
+        for text in ["SGVsbG8=", "=?base64?SGVsbG8=", "=?BASE64?SGVsbG8=?="] {
+            assert_eq!(decode(text).as_deref(), Some(text));
+        }
+        assert_eq!(decode("=?base64?SGVsbG8=?=").as_deref(), Some("Hello"));
     }
 
     #[test]

@@ -1,0 +1,260 @@
+//! The task of one child behind the HTTP front: the process on one side, HTTP exchanges on the other, the machine between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crablet::json::RawJson;
+use crablet::jsonrpc::Params;
+use crablet::mcp::transport::shim::ServerEra;
+use crablet::native::now;
+use crablet::native::process::{ProcessEvent, ServerProcess};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+
+use super::bridge::{Bridge, Call, Callers, Exchange, Input};
+use super::event_log::EventId;
+use super::grants::HttpGrant;
+use super::lane::{LaneReceiver, LaneSender, lane};
+use super::streams::Streams;
+use crate::grants::{GrantFile, Kept};
+use crate::limits::Limits;
+use crate::log::{Flood, show_server_line};
+use crate::sessions::Place;
+
+/// The way to a child's task. It ends with the task.
+#[derive(Clone, Debug)]
+pub(crate) struct ChildHandle {
+    commands: mpsc::Sender<Command>,
+    left: mpsc::UnboundedSender<Exchange>,
+    next_exchange: Arc<AtomicU64>,
+}
+
+/// A request of a caller, without its place among those of its child.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: RawJson,
+    pub(crate) method: String,
+    pub(crate) params: Params,
+    /// The `mcp-param-*` headers.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+enum Command {
+    Call(Call, LaneSender),
+    Input(Input),
+    /// Opens the stream for what belongs to no request, or takes up a stream after an event; that stream, or nothing when
+    /// it cannot be taken up.
+    Listen(Exchange, LaneSender, Option<EventId>, oneshot::Sender<Option<Exchange>>),
+    End,
+}
+
+/// An open exchange, seen from HTTP. Dropping it says that the client is gone.
+#[derive(Debug)]
+pub(crate) struct OpenExchange {
+    pub(crate) exchange: Exchange,
+    pub(crate) lane: LaneReceiver,
+    left: mpsc::UnboundedSender<Exchange>,
+}
+
+impl Drop for OpenExchange {
+    fn drop(&mut self) {
+        // A task that has ended need not know.
+        let _ = self.left.send(self.exchange);
+    }
+}
+
+impl ChildHandle {
+    pub(crate) fn is_over(&self) -> bool {
+        self.commands.is_closed()
+    }
+
+    /// Sends a request; `None` when the child has just ended.
+    pub(crate) async fn call(&self, asked: Asked) -> Option<OpenExchange> {
+        let (sender, open) = self.open();
+        let Asked { id, method, params, headers } = asked;
+        let call = Call { exchange: open.exchange, id, method, params, headers };
+        self.commands.send(Command::Call(call, sender)).await.ok()?;
+        Some(open)
+    }
+
+    /// Sends what has no answer; `false` when the child has just ended.
+    pub(crate) async fn tell(&self, input: Input) -> bool {
+        self.commands.send(Command::Input(input)).await.is_ok()
+    }
+
+    /// Opens the session's own stream, or takes up one after an event; `None` when that is no longer possible.
+    pub(crate) async fn listen(&self, after: Option<EventId>) -> Option<OpenExchange> {
+        let (sender, mut open) = self.open();
+        let (outcome, found) = oneshot::channel();
+        self.commands.send(Command::Listen(open.exchange, sender, after, outcome)).await.ok()?;
+        open.exchange = found.await.ok()??;
+        Some(open)
+    }
+
+    /// Ends the child.
+    pub(crate) async fn end(&self) {
+        // It may just have ended.
+        let _ = self.commands.send(Command::End).await;
+    }
+
+    fn open(&self) -> (LaneSender, OpenExchange) {
+        let (sender, lane) = lane();
+        let exchange = Exchange(self.next_exchange.fetch_add(1, Ordering::Relaxed));
+        (sender, OpenExchange { exchange, lane, left: self.left.clone() })
+    }
+}
+
+/// What a child is made of beside its process.
+#[derive(Debug)]
+pub(crate) struct ChildOptions {
+    pub(crate) server: String,
+    pub(crate) key_id: String,
+    pub(crate) grants: GrantFile<HttpGrant>,
+    pub(crate) limits: Limits,
+    pub(crate) callers: Callers,
+    pub(crate) era: ServerEra,
+    /// How long it lives without anyone who waits for it.
+    pub(crate) idle: Duration,
+    pub(crate) nonce: String,
+}
+
+/// The child's task, and the way to it.
+pub(crate) fn child(
+    options: ChildOptions,
+    process: ServerProcess,
+    place: Place,
+    shutdown: watch::Receiver<bool>,
+) -> (ChildHandle, impl Future<Output = ()>) {
+    let (commands, orders) = mpsc::channel(COMMAND_QUEUE);
+    let (left, leaving) = mpsc::unbounded_channel();
+    let handle = ChildHandle { commands, left, next_exchange: Arc::new(AtomicU64::new(1)) };
+    (handle, run(options, process, place, (orders, leaving, shutdown)))
+}
+
+type Ways = (mpsc::Receiver<Command>, mpsc::UnboundedReceiver<Exchange>, watch::Receiver<bool>);
+
+async fn run(
+    options: ChildOptions,
+    process: ServerProcess,
+    place: Place,
+    (mut orders, mut leaving, mut shutdown): Ways,
+) {
+    let ServerProcess { input, mut output, mut log } = process;
+    let mut bridge = Bridge::new(options.callers, options.era, &options.nonce);
+    let mut streams = Streams::new(options.callers);
+    let mut flood = Flood::new();
+    let mut look = interval(LOOK_INTERVAL);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (started, mut moved, mut used) = (Instant::now(), Instant::now(), Instant::now());
+    let mut exited = None;
+    let ending = loop {
+        while let Some(output) = bridge.poll() {
+            streams.take(output);
+        }
+        if exited.is_some() {
+            break None;
+        }
+        if streams.are_used() {
+            used = Instant::now();
+        }
+        let due = bridge.timer();
+        tokio::select! {
+            Some(order) = orders.recv() => {
+                used = Instant::now();
+                match order {
+                    Command::Call(call, lane) => {
+                        if let Some(call) = streams.open(call, lane) {
+                            bridge.handle(now(), Input::Call(call));
+                        }
+                    }
+                    Command::Input(input) => bridge.handle(now(), input),
+                    Command::Listen(stream, lane, after, outcome) => {
+                        // A client that is gone again leaves below.
+                        let _ = outcome.send(streams.listen(stream, lane, after));
+                    }
+                    Command::End => break Some("the session was ended"),
+                }
+            },
+            Some(exchange) = leaving.recv() => {
+                used = Instant::now();
+                if streams.left(exchange) {
+                    bridge.handle(now(), Input::Left(exchange));
+                }
+            },
+            ready = input.ready(), if streams.has_lines() => match ready {
+                Ok(place) => {
+                    moved = Instant::now();
+                    if let Some(line) = streams.next_line() {
+                        place.send(line);
+                    }
+                }
+                // Its exit is about to be told.
+                Err(_) => streams.forget_lines(),
+            },
+            Some(event) = output.next() => match event {
+                ProcessEvent::Message(line) => {
+                    moved = Instant::now();
+                    bridge.handle(now(), Input::Child(line));
+                }
+                ProcessEvent::Exited(report) => {
+                    bridge.handle(now(), Input::ChildEnded(report.describe(&options.server)));
+                    exited = Some(report);
+                }
+            },
+            Some(line) = log.recv() => show_server_line(&options.server, &line, &mut flood),
+            () = wait_until(due) => bridge.handle(now(), Input::Timer),
+            _ = look.tick() => {
+                if is_revoked(&options) {
+                    break Some("the token was revoked");
+                }
+            },
+            () = sleep_until(used + options.idle), if !streams.are_used() => break Some("nobody used the process"),
+            () = end_of(moved, options.limits.idle) => break Some("the process was idle for too long"),
+            () = end_of(started, options.limits.lifetime) => break Some("the process has reached its greatest age"),
+            _ = shutdown.changed() => break Some("crablet-shim was stopped"),
+        }
+    };
+    if let Some(reason) = ending {
+        bridge.handle(now(), Input::ChildEnded(format!("the server {:?} was ended: {reason}", options.server)));
+        while let Some(output) = bridge.poll() {
+            streams.take(output);
+        }
+    }
+    if let Some(report) = &exited {
+        place.ended_by_itself(report);
+    }
+    // Whoever comes now is told that it is too late.
+    drop((orders, leaving, streams, input));
+    while exited.is_none() && !matches!(output.next().await, Some(ProcessEvent::Exited(_)) | None) {}
+    // Its last words are in the log, however quickly its callers were gone.
+    while let Ok(line) = log.try_recv() {
+        show_server_line(&options.server, &line, &mut flood);
+    }
+}
+
+fn is_revoked(options: &ChildOptions) -> bool {
+    options.grants.read().is_ok_and(|grants| !grants.iter().any(|grant| grant.key_id() == options.key_id))
+}
+
+async fn wait_until(due: Option<crablet::Millis>) {
+    match due {
+        Some(due) => sleep(Duration::from_millis(due.since(now()))).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// When so much time has passed since a moment; never without a limit.
+async fn end_of(since: Instant, limit: Option<Duration>) {
+    match limit {
+        Some(limit) => sleep_until(since + limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Orders between HTTP and a child's task, which takes them at once.
+const COMMAND_QUEUE: usize = 16;
+
+/// How often a child looks whether its token is still good.
+const LOOK_INTERVAL: Duration = Duration::from_secs(20);
