@@ -58,7 +58,7 @@ async fn a_server_runs_ahead_of_its_client_no_further_than_the_window() {
         filler=$(printf '%01000d' 0)
         i=0
         while [ $i -lt {LINES} ]; do
-            i=$((i+1)); case $i in *00) echo $i > "$PROGRESS" ;; esac
+            i=$((i+1)); case $i in *0) echo $i > "$PROGRESS" ;; esac
             echo "{{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[$i,\"$filler\"]}}"
         done
         exec cat
