@@ -6,18 +6,22 @@ use crate::error::{Error, ErrorKind};
 /// What a JavaScript function threw or a promise was rejected with, as an [`Error`].
 ///
 /// Tolerant of anything: an `Error`, a `DOMException`, a text, `undefined`, an object whose getters throw. `AbortError`
-/// becomes `aborted`, `TimeoutError` becomes `timeout`, a `CrabletError` keeps its kind, everything else is of the kind
-/// `otherwise`. `doing` says what
-/// failed, such as `could not reach https://example.com`.
+/// becomes `aborted`, `TimeoutError` becomes `timeout`, a `CrabletError` keeps its kind and its wait, everything else is of the
+/// kind `otherwise`. `doing` says what failed, such as `could not reach https://example.com`.
 pub fn error_from_rejection(value: &JsValue, otherwise: ErrorKind, doing: &str) -> Error {
     let kind = match property(value, "name").as_string().as_deref() {
         Some("AbortError") => ErrorKind::Aborted,
         Some("TimeoutError") => ErrorKind::Timeout,
         _ => property(value, "kind").as_string().and_then(|kind| ErrorKind::from_name(&kind)).unwrap_or(otherwise),
     };
-    match describe(value) {
+    let error = match describe(value) {
         Some(reason) => Error::new(kind, format!("{doing}: {reason}")),
         None => Error::new(kind, doing),
+    };
+    // A function of the caller's knows how long its provider asked to be left alone.
+    match property(value, "retryAfterMs").as_f64() {
+        Some(wait) if wait >= 0.0 => error.with_retry_after(wait as u64),
+        _ => error,
     }
 }
 
