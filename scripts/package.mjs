@@ -87,6 +87,7 @@ async function buildEntries() {
     { name: "ag-ui", from: "ag-ui/index.ts", module: "slim" },
     { name: "ai-sdk", from: "ai-sdk/index.ts", module: "slim" },
     { name: "chat-completions", from: "chat-completions/index.ts", module: "slim" },
+    { name: "local-models", from: "local-models/index.ts", module: "slim" },
     { name: "react", from: "react/index.ts", module: "slim" },
     { name: "ui", from: "ui/index.ts", module: "slim" },
   ];

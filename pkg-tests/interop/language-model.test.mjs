@@ -90,9 +90,11 @@ test("the real provider streams text, reasoning, calls and usage, and is sent th
 test("a refusal of the server becomes an error of the right kind, tried again where that helps", async () => {
   const busy = () =>
     Response.json({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "0" } });
+  const later = () =>
+    Response.json({ error: { message: "tomorrow" } }, { status: 429, headers: { "retry-after": "3600" } });
   const denied = () => Response.json({ error: { message: "no such key" } }, { status: 401 });
   await withServer(
-    [busy, [delta({ content: "ok" }), delta({}, "stop"), "[DONE]"], denied],
+    [busy, [delta({ content: "ok" }), delta({}, "stop"), "[DONE]"], denied, later],
     async (provider, requests) => {
       const agent = new Agent({ model: fromLanguageModel(provider("m")), retry: { baseDelayMs: 1 } });
       assert.equal((await agent.run("a")).text, "ok");
@@ -104,6 +106,9 @@ test("a refusal of the server becomes an error of the right kind, tried again wh
         return true;
       });
       assert.equal(requests.length, 3);
+      // A wait that is longer than any run allows is not waited for.
+      await assert.rejects(agent.run("c"), (error) => error.kind === "rate-limit" && error.retryAfterMs === 3_600_000);
+      assert.equal(requests.length, 4);
     },
   );
 });

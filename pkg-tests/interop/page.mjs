@@ -1,2 +1,3 @@
 import "./chat-page.mjs";
 import "./react-page.mjs";
+import "./local-page.mjs";

@@ -1,8 +1,12 @@
-// What crablet hands to the AI SDK has the types that the AI SDK wants.
+// What crablet hands to other projects has the types that they want, and takes theirs.
+/// <reference types="dom-chromium-ai" />
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import type { MLCEngineInterface } from "@mlc-ai/web-llm";
+import type { Wllama } from "@wllama/wllama";
 import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
 import { Agent } from "crablet";
 import { fromLanguageModel } from "crablet/ai-sdk";
+import { engineModel, promptApiModel, wllamaModel } from "crablet/local-models";
 import { scriptedModel } from "crablet/test";
 import { SessionTransport, toUIMessages } from "crablet/ui";
 
@@ -13,3 +17,7 @@ export const stream: ReadableStream<UIMessageChunk> = session.send("hi").toUIMes
 
 const provider = createOpenAICompatible({ name: "local", baseURL: "http://localhost:8080/v1" });
 export const agent = new Agent({ model: fromLanguageModel(provider("m")) });
+
+declare const engine: MLCEngineInterface;
+declare const wllama: Wllama;
+export const local = [engineModel(engine), wllamaModel(wllama), promptApiModel({ languageModel: LanguageModel })];

@@ -1,5 +1,5 @@
 // Other projects' official clients, providers and hooks: useChat of the AI SDK and React in Chromium, AG-UI, OpenAI.
-import { mkdir, readdir, rm, symlink } from "node:fs/promises";
+import { copyFile, mkdir, readdir, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { run } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
@@ -11,6 +11,7 @@ export default async function interop(project) {
   await run(process.execPath, [vite, "build", "--logLevel", "error"], { cwd: folder });
   const compiler = join(project.folder, "node_modules/typescript/bin/tsc");
   await run(process.execPath, [compiler, "--project", folder], { cwd: folder });
+  await copyFile(join(repository, "docs/interop.md"), join(folder, "interop.md"));
   const files = (await readdir(folder)).filter((name) => name.endsWith(".test.mjs"));
   const output = await run(process.execPath, ["--test", "--test-reporter=spec", ...files], {
     cwd: folder,
