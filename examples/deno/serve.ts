@@ -10,10 +10,12 @@ import { Agent, openaiCompatible, tool } from "crablet";
 /** The longest question, in characters. */
 const MAX_QUESTION = 100_000;
 
+const key = Deno.env.get("API_KEY");
+
 const agent = new Agent({
   model: openaiCompatible(Deno.env.get("MODEL") ?? "qwen3", {
     baseUrl: Deno.env.get("MODEL_URL") ?? "http://localhost:11434/v1",
-    apiKey: () => Deno.env.get("API_KEY") ?? "",
+    ...(key && { apiKey: () => key }),
   }),
   instructions: "Answer briefly.",
   tools: {

@@ -18,11 +18,9 @@ if (prompt === "") {
   process.exit(2);
 }
 
+const { MODEL = "qwen3", MODEL_URL = "http://localhost:11434/v1", API_KEY } = process.env;
 const agent = new Agent({
-  model: openaiCompatible(process.env.MODEL ?? "qwen3", {
-    baseUrl: process.env.MODEL_URL ?? "http://localhost:11434/v1",
-    apiKey: () => process.env.API_KEY ?? "",
-  }),
+  model: openaiCompatible(MODEL, { baseUrl: MODEL_URL, ...(API_KEY && { apiKey: () => API_KEY }) }),
   instructions: "Use the tools you have. Answer in a few sentences.",
   tools: fileTools(folderFiles(values.folder)),
   approve: ({ toolName, input }) => ask(`May the agent use ${toolName} with ${JSON.stringify(input)}? [y/N] `),

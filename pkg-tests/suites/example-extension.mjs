@@ -5,6 +5,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startShim } from "../../www/demo/shim.mjs";
 import { isAccessible } from "../lib/accessible.mjs";
+import { withBareChromium } from "../lib/bare-chromium.mjs";
 import { withPage } from "../lib/browser.mjs";
 import { copyExample } from "../lib/example.mjs";
 import { run } from "../lib/process.mjs";
@@ -24,11 +25,15 @@ export default async function exampleExtension(project) {
   await runIn("node_modules/typescript/bin/tsc", []);
   await runIn("build.mjs", []);
   const extension = join(folder, "dist");
+  // What Chrome does by itself takes its time, which the stops by force pass.
+  const alive = livesAsLongAsNeeded(extension);
+  alive.catch(() => {});
   const stops = await withPage((panel) => stoppedTwentyTimes(project, panel), { extension });
+  await alive;
   await mayDoAll(extension);
   await withPage((panel) => readsPage(project, panel), { extension });
   await withPage((panel, profile) => usesNativeServer(project, panel, profile), { extension });
-  return `${STEPS} steps over ${stops} stops of the service worker, each done once; it reads a page, and uses a server by native messaging`;
+  return `${STEPS} steps over ${stops} stops of the service worker, each done once; it reads a page, and uses a server by native messaging; its worker stays while a model thinks and rests while a person does`;
 }
 
 async function openPanel(panel) {
@@ -97,6 +102,45 @@ async function stoppedTwentyTimes(project, panel) {
     });
   } finally {
     await shim.stop();
+    await model.stop();
+  }
+}
+
+/** In milliseconds, half as long again as Chrome lets a service worker live without an event. */
+const SILENCE = 45_000;
+
+/**
+ * Without a debugger at the worker, which Chrome would never stop then: a worker whose model says nothing for long is not stopped,
+ * or it would ask the model again. One that waits for a person is, and is started by the decision.
+ */
+async function livesAsLongAsNeeded(extension) {
+  const model = await startSteppingModel({ steps: 1, tool: "read_page" });
+  try {
+    await withBareChromium(extension, async (browser) => {
+      const panel = await browser.open(new URL("panel.html", await browser.worker()).href);
+      const ask = async (request) =>
+        assert.deepEqual(await panel(`chrome.runtime.sendMessage(${JSON.stringify(request)})`), { done: true });
+      const settings = {
+        provider: "compatible",
+        model: "steps",
+        baseUrl: model.url,
+        asksBeforeTools: true,
+        nativeServers: [],
+      };
+      await ask({ type: "save", settings, remember: false });
+      await ask({ type: "send", text: "What does this page say?" });
+      await model.asked(1);
+      const stopped = model
+        .asked(1, 2)
+        .then(() => Promise.reject(new Error("the worker was stopped while the model was silent")));
+      await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, SILENCE))]);
+      model.release(1);
+      model.release(2);
+      await browser.noWorker();
+      await panel(`document.querySelector("[aria-label='Allow read_page']").click()`);
+      await model.asked(2);
+    });
+  } finally {
     await model.stop();
   }
 }

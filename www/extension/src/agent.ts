@@ -17,7 +17,7 @@ export async function agentOf(settings: Settings): Promise<Agent<Tools>> {
   for (const server of settings.nativeServers) mcpServers[server] = mcp.nativeMessaging({ server });
   for (const server of pairing?.servers ?? []) mcpServers[server] = await shimServer(server, pairing as Pairing);
   return new Agent({
-    model: modelOf(settings),
+    model: await modelOf(settings),
     instructions: INSTRUCTIONS,
     tools: { read_page: readPage },
     mcpServers,
@@ -26,12 +26,12 @@ export async function agentOf(settings: Settings): Promise<Agent<Tools>> {
   });
 }
 
-function modelOf(settings: Settings): Model {
+async function modelOf(settings: Settings): Promise<Model> {
+  // Asked before each request, so that the key is in memory no longer than needed.
   const apiKey = async (): Promise<string> => {
     const key = await readKey(settings);
-    if (key === undefined && settings.provider !== "compatible")
-      throw new Error("There is no key yet: open the settings.");
-    return key ?? "";
+    if (key === undefined) throw new Error("There is no key yet: open the settings.");
+    return key;
   };
   switch (settings.provider) {
     case "anthropic":
@@ -39,7 +39,11 @@ function modelOf(settings: Settings): Model {
     case "openai":
       return openai(settings.model, { apiKey });
     case "compatible":
-      return openaiCompatible(settings.model, { apiKey, baseUrl: settings.baseUrl });
+      // A server of this machine may want none.
+      return openaiCompatible(settings.model, {
+        baseUrl: settings.baseUrl,
+        ...((await readKey(settings)) !== undefined && { apiKey }),
+      });
   }
 }
 

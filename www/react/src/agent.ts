@@ -30,7 +30,7 @@ export type ChatSession = Session<typeof tools>;
 /** Opens the conversation. What was at work in it when the page was closed goes on. */
 export async function openSession({ baseUrl, model, key }: Connection): Promise<ChatSession> {
   const agent = new Agent({
-    model: openaiCompatible(model, { baseUrl, apiKey: () => key }),
+    model: openaiCompatible(model, { baseUrl, ...(key !== "" && { apiKey: () => key }) }),
     instructions: "Answer briefly.",
     tools,
   });

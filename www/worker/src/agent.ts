@@ -30,6 +30,7 @@ export function agentOf(env: Env, onEvent: (event: AgentEvent<Tools>) => void = 
 }
 
 function modelOf({ MODEL, MODEL_URL, API_KEY }: Env): Model {
-  const apiKey = (): string => API_KEY;
-  return MODEL_URL === "" ? anthropic(MODEL, { apiKey }) : openaiCompatible(MODEL, { apiKey, baseUrl: MODEL_URL });
+  // A server of one's own may want no key.
+  const apiKey = API_KEY ? { apiKey: (): string => API_KEY } : {};
+  return MODEL_URL === "" ? anthropic(MODEL, apiKey) : openaiCompatible(MODEL, { ...apiKey, baseUrl: MODEL_URL });
 }

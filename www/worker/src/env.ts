@@ -4,7 +4,7 @@ import type { Chat } from "./chat.js";
 export interface Env {
   readonly CHATS: DurableObjectNamespace<Chat>;
   /** Secret: the key of the model. It never leaves the worker but for the provider. */
-  readonly API_KEY: string;
+  readonly API_KEY?: string;
   /** Secret: opens the chat to those who know it. */
   readonly PASSWORD: string;
   /** The name of the model. */
