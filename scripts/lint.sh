@@ -32,6 +32,7 @@ check "javascript formatting and lints" node_modules/.bin/biome ci --colors=off 
 check "the comparison in docs/agent.md" node scripts/feature-table.mjs
 check "the tests named in docs/security.md" node scripts/threats.mjs
 check "versions" node scripts/versions.mjs
+check "words that Rust and TypeScript share" node scripts/shared-types.mjs
 check "lock files" lock_files_name_no_registry
 
 [ ${#failures[@]} = 0 ] || fail "not clean: $(printf '%s; ' "${failures[@]}")"

@@ -1,5 +1,6 @@
 // The snippets of the README, as they stand there.
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startModelServer } from "../../www/demo/model-server.mjs";
 import { withPage } from "../lib/browser.mjs";
@@ -26,15 +27,25 @@ export default async function readme(project) {
   return `${snippets.size} blocks`;
 }
 
+/** The way of a newcomer: a folder with nothing in it, what npm writes there, the package, the snippet. */
 async function checkAgent(project, snippets, ollama) {
-  await writeFile(join(project.folder, "agent.mjs"), snippets.get("agent.mjs"));
-  const redirect = join(project.tests, "fixtures/readme/redirect.mjs");
-  const output = await run(process.execPath, ["--import", redirect, "agent.mjs"], {
-    cwd: project.folder,
-    env: { OLLAMA_STAND_IN: ollama.url },
-    timeout: 30_000,
-  });
-  expectForecast("agent.mjs", output.replaceAll("\n", ""));
+  const folder = await mkdtemp(join(tmpdir(), "crablet-newcomer-"));
+  try {
+    await run("npm", ["init", "-y"], { cwd: folder });
+    await run("npm", ["install", "--no-audit", "--no-fund", project.tarball], { cwd: folder });
+    const installed = (await readdir(join(folder, "node_modules"))).filter((name) => !name.startsWith("."));
+    if (installed.join() !== "crablet") throw new Error(`with crablet come ${installed}`);
+    await writeFile(join(folder, "agent.mjs"), snippets.get("agent.mjs"));
+    const redirect = join(project.tests, "fixtures/readme/redirect.mjs");
+    const output = await run(process.execPath, ["--import", redirect, "agent.mjs"], {
+      cwd: folder,
+      env: { OLLAMA_STAND_IN: ollama.url },
+      timeout: 30_000,
+    });
+    expectForecast("agent.mjs", output.replaceAll("\n", ""));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** Cargo builds examples of the repository only, so the snippet is one of them, and has to be the same text. */

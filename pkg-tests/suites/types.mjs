@@ -1,4 +1,4 @@
-// The declarations, as users with strict settings compile them: two fixtures, and every TypeScript block of the guides.
+// The declarations, as users with strict settings compile them: two fixtures, what real runs give, and every TypeScript block of the guides.
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { run } from "../lib/process.mjs";
@@ -28,6 +28,9 @@ export default async function types(project) {
   const blocks = await guideBlocks();
   for (const { name, code } of blocks) await writeFile(join(folder, name), code);
 
+  const events = await run(process.execPath, [join(project.tests, "smoke/events.mjs")], { cwd: project.folder });
+  await writeFile(join(folder, "events.ts"), literals(events));
+
   const compiler = join(project.folder, "node_modules/typescript/bin/tsc");
   for (const resolution of RESOLUTIONS) {
     const compilerOptions = { ...COMPILER_OPTIONS, ...resolution };
@@ -40,7 +43,21 @@ export default async function types(project) {
       await run(process.execPath, [compiler, "--project", folder], { cwd: project.folder });
     }
   }
-  return `the fixtures and ${blocks.length} blocks of the guides under ${RESOLUTIONS.length} module resolutions`;
+  return `the fixtures, events of real runs and ${blocks.length} blocks of the guides under ${RESOLUTIONS.length} module resolutions`;
+}
+
+/**
+ * Events as constants: a member that the declarations do not know is an error there, as is one that is missing. Of the types of
+ * events each is there once with each set of members.
+ */
+function literals(events) {
+  const distinct = new Map();
+  for (const line of events.trim().split("\n")) {
+    const event = JSON.parse(line);
+    distinct.set(`${event.type} ${Object.keys(event)}`, line);
+  }
+  const constants = [...distinct.values()].map((line, index) => `export const event${index}: AgentEvent = ${line};`);
+  return ['import type { AgentEvent } from "crablet";', ...constants].join("\n");
 }
 
 /** Each block is a module of its own. */

@@ -77,6 +77,8 @@ export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
         readonly output: unknown;
         /** What the model reads, where that is more than `output` as text. */
         readonly content?: readonly (TextPart | FilePart)[];
+        /** Data for a user interface that the model does not see, as `toolOutput` was given it. */
+        readonly details?: unknown;
         readonly isError: boolean;
       }
     | { readonly type: "source"; readonly source: SourcePart }
