@@ -11,6 +11,7 @@ import exampleExtension from "./suites/example-extension.mjs";
 import examplePrograms from "./suites/example-programs.mjs";
 import exampleReact from "./suites/example-react.mjs";
 import exampleWorker from "./suites/example-worker.mjs";
+import expose from "./suites/expose.mjs";
 import files from "./suites/files.mjs";
 import firefox from "./suites/firefox.mjs";
 import interop from "./suites/interop.mjs";
@@ -43,6 +44,7 @@ const SUITES = {
   oauth,
   "native-messaging": nativeMessaging,
   live,
+  expose,
   "example-extension": exampleExtension,
   "example-worker": exampleWorker,
   "example-react": exampleReact,

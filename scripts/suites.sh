@@ -27,6 +27,7 @@ further | bundlers   | npm:pkg-tests npm:pkg-tests/bundlers npm:www/demo chromiu
 further | browser-cases | npm:pkg-tests npm:www/demo chromium                       | node pkg-tests/run.mjs browser-cases
 further | firefox    | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo firefox     | node pkg-tests/run.mjs firefox
 further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
+further | expose     | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs expose
 further | interop    | npm:pkg-tests npm:pkg-tests/interop npm:www/demo chromium    | node pkg-tests/run.mjs interop
 further | examples   | rust wasm npm:pkg-tests npm:pkg-tests/runtimes npm:www npm:www/extension npm:www/worker npm:www/react chromium | node pkg-tests/run.mjs example-extension example-worker example-react example-programs hand-over
 further | clients    | rust npm:pkg-tests/servers                                   | cargo build --example mcp_server --features tools,mcp-server && node pkg-tests/servers/official-clients.mjs target/debug/examples/mcp_server

@@ -10,16 +10,17 @@ import { findChromium, QUIET } from "../../www/demo/chromium.mjs";
  *
  * @template T
  * @param {(page: import("playwright-core").Page, profile: string) => Promise<T>} use gets the data directory too
- * @param {{ extension?: string }} [options] the folder of an extension to load
+ * @param {{ extension?: string, args?: string[] }} [options] the folder of an extension to load; further arguments
  * @returns {Promise<T>}
  */
-export async function withPage(use, { extension } = {}) {
+export async function withPage(use, { extension, args = [] } = {}) {
   const profile = await mkdtemp(join(tmpdir(), "crablet-chromium-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: findChromium(),
     headless: true,
     args: [
       ...QUIET,
+      ...args,
       ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
       ...(extension === undefined ? [] : [`--disable-extensions-except=${extension}`, `--load-extension=${extension}`]),
     ],

@@ -1,7 +1,8 @@
 import { invalidInput } from "./error.js";
 import { load } from "./load.js";
 import { settled } from "./mcp-connection.js";
-import { SHIM_URL, type WebSocketClass } from "./mcp.js";
+import type { WebSocketClass } from "./mcp.js";
+import { SHIM_URL } from "./shim-url.js";
 
 /** Options of `mcp.pairShim()`. */
 export interface McpPairOptions {

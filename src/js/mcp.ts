@@ -7,6 +7,7 @@ import type { McpEraRecord, McpEvent } from "./mcp-protocol.js";
 import { nativeMessaging } from "./mcp-native-messaging.js";
 import { pairShim } from "./mcp-pairing.js";
 import type { OAuthOptions } from "./oauth.js";
+import { SHIM_URL } from "./shim-url.js";
 import type { MaybePromise } from "./tool.js";
 
 /** What every MCP server can be given: handlers of its questions, and how it is spoken to. */
@@ -69,9 +70,6 @@ export type McpRequest = (message: unknown, context: { readonly signal: AbortSig
 
 /** A class that keeps to the contract of the platform's `WebSocket`: that of the package `ws` or `undici`. */
 export type WebSocketClass = new (url: string, protocols?: string[]) => object;
-
-/** @internal Where `crablet-shim serve` listens unless told otherwise. */
-export const SHIM_URL = "ws://127.0.0.1:6735";
 
 /** MCP servers. */
 export const mcp = {

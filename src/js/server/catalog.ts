@@ -102,6 +102,7 @@ export interface ServerPrompt {
 
 /** What is served. */
 export interface CatalogOptions {
+  /** An empty object of tools when the server is made says that some may come. */
   readonly tools?: Readonly<Record<string, ServerTool>>;
   /** By address, or by template: `notes://{id}`. */
   readonly resources?: Readonly<Record<string, ServerResource>>;

@@ -46,6 +46,8 @@ export interface Served {
   readonly logging: boolean;
   readonly pageSize: number;
   readonly catalog: Catalog;
+  /** Whether tools may come while there are none. */
+  readonly awaitsTools: boolean;
   readonly available: ((tool: string) => string | undefined) | undefined;
   readonly approve: ((call: { readonly toolName: string; readonly input: unknown }) => unknown) | undefined;
   readonly complete: Complete | undefined;
@@ -489,10 +491,10 @@ export class Connection {
   }
 
   #capabilities(version: string): Fields {
-    const { catalog, complete, logging } = this.#served();
+    const { catalog, awaitsTools, complete, logging } = this.#served();
     const hasResources = catalog.resources.length + catalog.templates.length > 0;
     return {
-      ...(catalog.tools.size > 0 && { tools: { listChanged: true } }),
+      ...((awaitsTools || catalog.tools.size > 0) && { tools: { listChanged: true } }),
       ...(hasResources && { resources: { listChanged: true, subscribe: true } }),
       ...(catalog.prompts.size > 0 && { prompts: { listChanged: true } }),
       ...(complete !== undefined && version >= "2025-03-26" && { completions: {} }),
