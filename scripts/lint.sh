@@ -16,11 +16,12 @@ lock_files_name_no_registry() {
   ! git ls-files '*package-lock.json' | xargs --no-run-if-empty grep -nE '"resolved": "https?:'
 }
 
-scripts/setup.sh rust wasm deny hack npm:.
+scripts/setup.sh rust wasm windows deny hack npm:.
 
 check "rust formatting" cargo fmt --all --check
 check "clippy, native" cargo clippy --quiet --workspace --all-targets --features crablet/tools,crablet/mcp-server -- -D warnings
 check "clippy, wasm" cargo clippy --quiet -p crablet-bindings -p crablet-example-wasm --target wasm32-unknown-unknown -- -D warnings
+check "clippy, windows" cargo clippy --quiet -p crablet-shim --target x86_64-pc-windows-gnu -- -D warnings
 check "rust docs" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --features crablet/tools,crablet/mcp-server
 check "each feature alone" \
   cargo hack --quiet clippy -p crablet --each-feature --exclude-features web -- -D warnings

@@ -4,6 +4,7 @@
 #
 #   rust           the toolchain of rust-toolchain.toml, and a C compiler to link with
 #   wasm           the wasm target, wasm-pack and the wasm-bindgen CLI
+#   windows        the Rust target of Windows, and a C compiler for it, to check what is never run here
 #   deny, hack     cargo-deny, cargo-hack
 #   fuzz           cargo-fuzz and a nightly toolchain
 #   node           checks the version of Node
@@ -59,11 +60,22 @@ need_rust() {
   fi
 }
 
-need_wasm_target() {
-  if [ ! -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib" ]; then
-    command -v rustup >/dev/null || fail "the Rust target wasm32-unknown-unknown is missing and there is no rustup to add it"
-    say "adding the Rust target wasm32-unknown-unknown"
-    logged wasm-target rustup target add wasm32-unknown-unknown
+# need_target TARGET
+need_target() {
+  if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]; then
+    command -v rustup >/dev/null || fail "the Rust target $1 is missing and there is no rustup to add it"
+    say "adding the Rust target $1"
+    logged "target-$1" rustup target add "$1"
+  fi
+}
+
+need_windows() {
+  need_target x86_64-pc-windows-gnu
+  # The cryptography of rustls is C, and compiled for a check too.
+  if ! command -v x86_64-w64-mingw32-gcc >/dev/null; then
+    command -v apt-get >/dev/null || fail "no C compiler for Windows: install mingw-w64"
+    say "installing a C compiler for Windows with apt-get"
+    apt_install mingw gcc-mingw-w64-x86-64
   fi
 }
 
@@ -157,10 +169,11 @@ for need in "$@"; do
     rust) need_rust ;;
     wasm)
       need_rust
-      need_wasm_target
+      need_target wasm32-unknown-unknown
       need_cargo_tool wasm-pack wasm-pack --version
       need_cargo_tool wasm-bindgen-cli wasm-bindgen --version
       ;;
+    windows) need_rust && need_windows ;;
     deny) need_rust && need_cargo_tool cargo-deny cargo-deny --version ;;
     hack) need_rust && need_cargo_tool cargo-hack cargo-hack --version ;;
     fuzz) need_rust && need_nightly && need_cargo_tool cargo-fuzz cargo-fuzz --version ;;

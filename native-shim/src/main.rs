@@ -58,6 +58,7 @@ mod log;
 mod native_host;
 mod native_messages;
 mod origin;
+mod owner_only;
 mod pairing_socket;
 mod pairings;
 #[cfg(windows)]
@@ -75,9 +76,12 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     // A guardian is neither a server nor a command for people: it runs before anything else is set up.
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == cli::GUARD) {
-        return crablet::native::process::guardian_main(arguments);
+    #[cfg(unix)]
+    {
+        let mut arguments = std::env::args_os().skip(1);
+        if arguments.next().is_some_and(|first| first == cli::GUARD) {
+            return crablet::native::process::guardian_main(arguments);
+        }
     }
     match cli::run(cli::Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,13 +1,14 @@
 //! What the shim remembers between its runs: small JSON files that only their owner can read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crablet::json::Object;
 use serde::Serialize;
+
+use crate::owner_only;
 
 /// The directory of these files, mode 0700.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Version {
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
-    #[error("no directory for the tokens is known; set HOME, or name one with --state-dir")]
+    #[error("no directory for the tokens is known; set HOME (LOCALAPPDATA on Windows), or name one with --state-dir")]
     NoDirectory,
     #[error("{}: {error}", file.display())]
     File { file: PathBuf, error: io::Error },
@@ -55,6 +56,7 @@ impl StateDirectory {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let of_user = || match variable("XDG_STATE_HOME") {
             Some(state) => Some(state.join("crablet")),
+            None if cfg!(windows) => variable("LOCALAPPDATA").map(|data| data.join("crablet")),
             None if cfg!(target_os = "macos") => {
                 variable("HOME").map(|home| home.join("Library/Application Support/crablet"))
             }
@@ -78,7 +80,7 @@ impl StateDirectory {
 
     /// Makes the directory if there is none.
     pub(crate) fn create(&self) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+        owner_only::create_directory(&self.0)
     }
 }
 
@@ -95,7 +97,7 @@ impl PrivateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file.map_err(failed)?,
         };
-        if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
+        if owner_only::is_exposed(&file.metadata().map_err(failed)?) {
             return Err(StateError::Exposed(path.display().to_string()));
         }
         let mut text = String::new();
@@ -112,8 +114,8 @@ impl PrivateFile {
         edit: impl FnOnce(&mut Vec<T>) -> R,
     ) -> Result<R, StateError> {
         let failed = |error| StateError::File { file: self.directory.clone(), error };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(failed)?;
-        let lock = open_private(&self.directory.join("lock")).map_err(failed)?;
+        StateDirectory(self.directory.clone()).create().map_err(failed)?;
+        let lock = owner_only::open(&self.directory.join("lock")).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut entries = self.read(list, read_entry)?;
         let outcome = edit(&mut entries);
@@ -121,7 +123,7 @@ impl PrivateFile {
             .map_err(|error| failed(error.into()))?;
         // Written aside and renamed, so that a reader sees the old file or the new one.
         let draft = self.directory.join(format!("{}.new", self.name));
-        let written = open_private(&draft).and_then(|mut file| {
+        let written = owner_only::open(&draft).and_then(|mut file| {
             file.set_len(0)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
@@ -139,10 +141,6 @@ impl PrivateFile {
     fn path(&self) -> PathBuf {
         self.directory.join(self.name)
     }
-}
-
-fn open_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Room for hundreds of entries with long lists.
@@ -167,6 +165,8 @@ impl StateDirectory {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn word(entry: &Object<'_>) -> Option<serde_json::Value> {

@@ -4,14 +4,12 @@ mod file_store;
 mod http;
 #[cfg(feature = "oauth")]
 mod loopback;
-#[cfg(unix)]
 pub mod process;
 #[cfg(feature = "mcp-server")]
 mod serve_stdio;
 #[cfg(feature = "oauth")]
 mod signing;
 mod socket;
-#[cfg(unix)]
 mod stdio;
 #[cfg(feature = "tools")]
 pub mod tools;

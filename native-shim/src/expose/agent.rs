@@ -14,13 +14,12 @@ use crablet::mcp::server::{CatalogError, ServerOptions, ServerTool};
 use crablet::native::serve_stdio_with;
 use futures_util::{SinkExt, StreamExt};
 use serde::de::IgnoredAny;
-use tokio::net::UnixStream;
 use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::time::{sleep, timeout};
 use tokio_util::codec::{Framed, LinesCodec};
 
 use super::control::{MAX_LINE_BYTES, empty_server};
-use super::endpoint::{Endpoint, Unreachable};
+use super::endpoint::{AgentStream, Endpoint, Unreachable};
 use super::host::LocalHost;
 use super::page::shim_info;
 use super::relay::{LOG_QUEUE, LogMessage, SharedLogs, relay};
@@ -132,7 +131,7 @@ struct Upstream {
 }
 
 impl Upstream {
-    fn over(stream: UnixStream) -> Self {
+    fn over(stream: AgentStream) -> Self {
         let (client_end, PipeEnd { mut sender, mut receiver }) = pipe();
         let (changed, closed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (messages, _) = broadcast::channel(LOG_QUEUE);

@@ -9,6 +9,9 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::state::StateDirectory;
 
+/// The connection of an agent.
+pub(crate) type AgentStream = UnixStream;
+
 /// The place of the socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {

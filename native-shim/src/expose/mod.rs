@@ -8,6 +8,7 @@ mod agent;
 mod consents;
 mod control;
 mod definition;
+#[cfg_attr(windows, path = "endpoint_windows.rs")]
 mod endpoint;
 mod host;
 mod names;

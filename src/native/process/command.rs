@@ -16,14 +16,14 @@ pub struct ServerCommand {
     pub environment: BTreeMap<String, String>,
     /// The working directory; this program's own when absent.
     pub directory: Option<PathBuf>,
-    /// The program that ends the server should this program be killed.
+    /// The program that ends the server should this program be killed. Not used on Windows, where the system does it.
     pub guardian: Option<GuardianCommand>,
     /// How long a server that is told to end may take before each stronger means: after its input closed, and again
     /// after SIGTERM. 2 s by default.
     pub patience: Duration,
 }
 
-/// How to start the program that calls [`guardian_main`](super::guardian_main); the server's own command line is put
+/// How to start the program that calls `guardian_main`; the server's own command line is put
 /// after its arguments.
 #[derive(Clone, Debug)]
 pub struct GuardianCommand {
@@ -36,6 +36,7 @@ pub struct GuardianCommand {
 impl ServerCommand {
     /// What a server inherits of this program's environment: enough to find programs, files and the user's language,
     /// and none of the keys and tokens that a shell tends to hold.
+    #[cfg(unix)]
     pub const INHERITED: &[&str] = &[
         "HOME",
         "LANG",
@@ -53,6 +54,30 @@ impl ServerCommand {
         "XDG_RUNTIME_DIR",
     ];
 
+    /// What a server inherits of this program's environment: enough to find programs, files and the user's language,
+    /// and none of the keys and tokens that a shell tends to hold.
+    #[cfg(windows)]
+    pub const INHERITED: &[&str] = &[
+        "APPDATA",
+        "COMSPEC",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "NUMBER_OF_PROCESSORS",
+        "OS",
+        "PATH",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMP",
+        "USERNAME",
+        "USERPROFILE",
+    ];
+
     /// A program with its arguments and nothing else.
     pub fn new(program: impl Into<String>, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
@@ -67,7 +92,7 @@ impl ServerCommand {
 
     /// The command line of the process to start: the guardian's with the server's behind it, or the server's.
     pub(super) fn to_command(&self) -> Command {
-        let mut command = match &self.guardian {
+        let mut command = match self.guardian.as_ref().filter(|_| cfg!(unix)) {
             Some(guardian) => {
                 let mut command = Command::new(&guardian.program);
                 command.args(&guardian.arguments).arg(&self.program);

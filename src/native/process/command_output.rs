@@ -5,11 +5,10 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::time::{sleep, timeout};
 
-use super::child::{Child, Ending, Started, start};
+use super::child::{Child, Ending, Started, Stop, start};
 use super::command::ServerCommand;
 use super::pipes::DRAIN_LIMIT;
 
@@ -82,8 +81,8 @@ async fn end(child: &mut Child, time: Duration, patience: Duration, timed_out: &
         return ending;
     }
     *timed_out = true;
-    for signal in [Signal::TERM, Signal::KILL] {
-        child.signal(signal).await;
+    for stop in [Stop::Terminate, Stop::Kill] {
+        child.stop(stop).await;
         if let Ok(ending) = timeout(patience, child.ended()).await {
             return ending;
         }

@@ -1,11 +1,10 @@
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::child::{Child, Ending, Started, start};
+use super::child::{Child, Ending, Started, Stop, start};
 use super::command::ServerCommand;
 use super::pipes::{DRAIN_LIMIT, read_errors, read_messages, write_messages};
 use crate::error::{Error, ErrorKind};
@@ -207,12 +206,12 @@ async fn watch(
     }
     // Closes the input.
     writer.abort();
-    for signal in [Some(Signal::TERM), Some(Signal::KILL), None] {
+    for stop in [Some(Stop::Terminate), Some(Stop::Kill), None] {
         if let Ok(ending) = timeout(patience, child.ended()).await {
             return (ending, cause);
         }
-        if let Some(signal) = signal {
-            child.signal(signal).await;
+        if let Some(stop) = stop {
+            child.stop(stop).await;
         }
     }
     (Ending::Unknown("did not end when it was killed".to_owned()), cause)
