@@ -174,10 +174,14 @@ impl Opens {
 struct GrantArguments {
     #[command(flatten)]
     client: Client,
+    /// Takes the token itself too, in the subprotocol `mcp.auth.TOKEN`, from clients that speak plain MCP over WebSocket. Whoever
+    /// listens on the shim's port instead of it then gets the token.
+    #[arg(long)]
+    plain: bool,
     #[command(flatten)]
     opens: Opens,
     /// For Streamable HTTP, where the token itself travels with every request. Such a token works there only.
-    #[arg(long, conflicts_with = "expose", requires = "servers")]
+    #[arg(long, conflicts_with_all = ["expose", "plain"], requires = "servers")]
     http: bool,
 }
 
@@ -326,7 +330,7 @@ fn grant(
     grants: &GrantFile,
     http_grants: &GrantFile<HttpGrant>,
 ) -> Result<(), CommandError> {
-    let GrantArguments { client, opens, http } = arguments;
+    let GrantArguments { client, plain, opens, http } = arguments;
     let origins = client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let token = new_token()?;
     let (opened, exposes) = (opens.describe(), opens.exposure());
@@ -335,7 +339,7 @@ fn grant(
         http_grants.add(HttpGrant::new(&token, origins, opens.servers, now()))?;
         eprintln!("This token goes into the header `Authorization: Bearer …` of requests to {paths}.");
     } else {
-        grants.add(Grant { exposes, ..Grant::new(token.clone(), origins, opens.servers, now()) })?;
+        grants.add(Grant { exposes, plain, ..Grant::new(token.clone(), origins, opens.servers, now()) })?;
     }
     eprintln!("This token is shown once. Whoever has it can use: {opened}");
     println!("{}", token.reveal());

@@ -6,7 +6,7 @@ use std::fmt;
 use crablet::Millis;
 use crablet::mcp::transport::shim::{
     ClientProof, EXPOSING_PATH, MAX_PROOF_AGE, PAIRING_PATH, PAIRING_SUBPROTOCOL, ProofContext, SUBPROTOCOL, Token,
-    server_path,
+    server_path, server_proof, verify_server_proof,
 };
 use hyper::header::{
     CONNECTION, HOST, HeaderMap, HeaderName, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::grants::{EXPOSING, Exposure, Grant};
 use crate::lockout::Lockout;
 use crate::origin::Origin;
+use crate::plain_socket::{PLAIN_SUBPROTOCOL, TOKEN_PREFIX};
 
 /// What decides beside the request itself.
 #[derive(Debug)]
@@ -41,8 +42,10 @@ pub(crate) struct Admission {
     pub(crate) origin: Option<String>,
     /// What the token says about tools of its holder.
     pub(crate) exposes: Option<Exposure>,
-    /// The client's nonce, to be answered.
+    /// The client's nonce, to be answered; empty for one that proves nothing.
     pub(crate) nonce: String,
+    /// What the client speaks.
+    pub(crate) subprotocol: &'static str,
     /// The client's key for the handshake's answer.
     pub(crate) websocket_key: String,
 }
@@ -165,6 +168,9 @@ impl Gate<'_> {
     ) -> Result<Admission, Refusal> {
         let refused = |reason: String| refusal(StatusCode::UNAUTHORIZED, reason);
         let offered = offered_subprotocols(headers);
+        if offered.iter().any(|offer| offer.starts_with(TOKEN_PREFIX)) {
+            return self.check_token(server, origin, &offered);
+        }
         let proofs: Vec<_> = offered.iter().filter_map(|offer| ClientProof::parse(offer)).collect();
         let [proof] = proofs.as_slice() else {
             return Err(refused(format!("{} proofs of a token were offered instead of one", proofs.len())));
@@ -198,6 +204,44 @@ impl Gate<'_> {
             origin: origin.map(str::to_owned),
             exposes: grant.exposes,
             nonce: proof.nonce().to_owned(),
+            subprotocol: SUBPROTOCOL,
+            websocket_key: String::new(),
+        })
+    }
+
+    /// A client of plain `mcp` shows its token, where the grant says that this is enough.
+    fn check_token(&self, server: &str, origin: Option<&str>, offered: &[&str]) -> Result<Admission, Refusal> {
+        let refused = |reason: String| refusal(StatusCode::UNAUTHORIZED, reason);
+        let tokens: Vec<_> = offered.iter().filter_map(|offer| offer.strip_prefix(TOKEN_PREFIX)).collect();
+        let [token] = tokens.as_slice() else {
+            return Err(refused(format!("{} tokens were offered instead of one", tokens.len())));
+        };
+        if !offered.contains(&PLAIN_SUBPROTOCOL) || offered.iter().any(|offer| ClientProof::parse(offer).is_some()) {
+            let reason = format!("a token was offered without the subprotocol {PLAIN_SUBPROTOCOL}, or beside a proof");
+            return Err(refused(reason));
+        }
+        let token = Token::parse(token).map_err(|_| refused("what was offered is no token".to_owned()))?;
+        let key_id = token.key_id();
+        // Codes are compared in constant time, which the tokens themselves are not.
+        let code = server_proof(&token, PLAIN_SUBPROTOCOL);
+        let is_this = |grant: &&Grant| {
+            grant.plain && grant.token.key_id() == key_id && verify_server_proof(&grant.token, PLAIN_SUBPROTOCOL, &code)
+        };
+        let grant = self.grants.iter().find(is_this).ok_or_else(|| {
+            refused(format!("the token {} is wrong, unknown, or was granted without --plain", Shown(key_id)))
+        })?;
+        if !grant.allows_origin(origin) || !grant.allows_server(server) || server == EXPOSING {
+            let origin = origin.unwrap_or("no origin");
+            let reason = format!("with the token {key_id}, {} may not {}", Shown(origin), wish(server));
+            return Err(refusal(StatusCode::FORBIDDEN, reason));
+        }
+        Ok(Admission {
+            server: server.to_owned(),
+            token: grant.token.clone(),
+            origin: origin.map(str::to_owned),
+            exposes: None,
+            nonce: String::new(),
+            subprotocol: PLAIN_SUBPROTOCOL,
             websocket_key: String::new(),
         })
     }

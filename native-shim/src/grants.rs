@@ -26,6 +26,9 @@ pub(crate) struct Grant {
     /// Whether its holder may offer tools to local agents, and how freely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exposes: Option<Exposure>,
+    /// Whether the token itself opens a server too, from clients of plain `mcp`, and not only a proof of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) plain: bool,
     pub(crate) granted_at: Millis,
 }
 
@@ -49,7 +52,7 @@ impl Exposure {
 impl Grant {
     /// A token for pages, or for programs where there are no origins.
     pub(crate) fn new(token: Token, origins: Vec<Origin>, servers: Vec<String>, granted_at: Millis) -> Self {
-        Self { token, origins, extension: None, servers, exposes: None, granted_at }
+        Self { token, origins, extension: None, servers, exposes: None, plain: false, granted_at }
     }
 
     /// Whether a client with this `Origin` header, or without one, may use the token.
@@ -64,10 +67,11 @@ impl Grant {
 
     /// Who it is for, for a list that people read.
     pub(crate) fn holder(&self) -> String {
-        match &self.extension {
+        let holder = match &self.extension {
             Some(extension) => format!("the extension {extension}, over native messaging"),
             None => Origin::list(&self.origins),
-        }
+        };
+        if self.plain { format!("{holder}, also as it is (mcp.auth)") } else { holder }
     }
 }
 
@@ -100,7 +104,8 @@ impl Kept for Grant {
         let token = Token::parse(&entry.string("token")?).ok()?;
         let exposes = entry.object("exposes").map(|exposes| Exposure::read(&exposes));
         let grant = Self::new(token, read_origins(entry)?, entry.read("servers")?, read_time(entry));
-        Some(Self { extension, exposes, ..grant })
+        let plain = entry.boolean("plain").unwrap_or_default();
+        Some(Self { extension, exposes, plain, ..grant })
     }
 
     fn key_id(&self) -> &str {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, PAIRING_SUBPROTOCOL, SUBPROTOCOL};
+use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, PAIRING_SUBPROTOCOL};
 use crablet::native::now;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
@@ -30,6 +30,7 @@ use crate::log::Flood;
 use crate::origin::Origin;
 use crate::pairing_socket::serve_pairing;
 use crate::pairings::PairingFile;
+use crate::plain_socket::{PLAIN_SUBPROTOCOL, serve_plain_socket};
 use crate::sessions::Sessions;
 use crate::socket::{Client, Purpose, serve_socket};
 use crate::state::StateDirectory;
@@ -169,14 +170,19 @@ impl Shim {
             })
         } else {
             self.check(&request, &config).map(|admission| {
-                let response = accept(&admission.websocket_key, SUBPROTOCOL);
+                let response = accept(&admission.websocket_key, admission.subprotocol);
                 tokio::spawn(async move {
                     let purpose = match config.servers.get(&admission.server) {
                         Some(server) => Purpose::Use(server),
                         None => Purpose::Offer { pages: &shim.pages, owner: PageOwner::of(&admission) },
                     };
-                    if let Some(socket) = upgrade(request).await {
-                        serve_socket(socket, Client::of(&admission), purpose, &shim.sessions).await;
+                    let client = Client::of(&admission);
+                    match (upgrade(request).await, purpose) {
+                        (Some(socket), Purpose::Use(server)) if admission.subprotocol == PLAIN_SUBPROTOCOL => {
+                            serve_plain_socket(socket, client, server, &shim.sessions).await;
+                        }
+                        (Some(socket), purpose) => serve_socket(socket, client, purpose, &shim.sessions).await,
+                        (None, _) => {}
                     }
                     drop(permit);
                 });

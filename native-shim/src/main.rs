@@ -61,6 +61,7 @@ mod origin;
 mod owner_only;
 mod pairing_socket;
 mod pairings;
+mod plain_socket;
 #[cfg(windows)]
 mod registry;
 mod reload;

@@ -21,6 +21,7 @@ mod load;
 mod native_messaging;
 mod page;
 mod pairing;
+mod plain;
 mod processes;
 mod reconnect;
 mod slow_start;
