@@ -9,6 +9,7 @@ export interface LanguageModel {
   readonly specificationVersion: "v2" | "v3" | "v4" | (string & {});
   readonly provider: string;
   readonly modelId: string;
+  /** Answers one prompt with a stream of parts. */
   doStream(options: any): PromiseLike<{ readonly stream: ReadableStream<any> }>;
 }
 

@@ -24,13 +24,19 @@ export interface CompletionChunk {
 
 /** An engine with OpenAI's interface in the page: WebLLM's `MLCEngine` and its relatives in workers. */
 export interface CompletionEngine {
-  readonly chat: { readonly completions: { create(request: any): Promise<any> } };
+  readonly chat: {
+    readonly completions: {
+      /** Answers a Chat Completions request, with chunks where it asks for a stream. */
+      create(request: any): Promise<any>;
+    };
+  };
   /** Stops the answer that is being written. */
   interruptGenerate?(): MaybePromise<void>;
 }
 
 /** A `Wllama` with a model loaded. */
 export interface Wllama {
+  /** Answers a Chat Completions request, with chunks where it asks for a stream. */
   createChatCompletion(options: any): Promise<any>;
 }
 

@@ -6,13 +6,17 @@ import { structureOf, StructureReader } from "./structured.js";
 
 /** The browser's `LanguageModel`, as far as it is used. */
 export interface PromptApi {
+  /** `unavailable`, or how near the model is. */
   availability(options?: any): Promise<string>;
+  /** Begins a session, and downloads the model where it is not there yet. */
   create(options?: any): Promise<PromptApiSession>;
 }
 
 /** A session of the browser's model. */
 export interface PromptApiSession {
+  /** Answers with the text as it comes. */
   promptStreaming(input: any, options?: any): ReadableStream<string>;
+  /** Ends the session and frees what it holds. */
   destroy(): void;
 }
 
