@@ -16,37 +16,49 @@ const NAME = "conformance";
 const HOST = "127.0.0.1";
 
 /**
- * Starts server, shim and relay. `built` is the folder of cargo's debug build, `command` the server's program and arguments.
- * Gives the address for the suite and a function that ends everything.
+ * Starts the shim with one server. `program` is crablet-shim, `command` the server's program and arguments. Gives the address of
+ * its HTTP front, a function that makes a token for it, and one that ends everything.
  */
-export async function startServer(built, command) {
-  const shimProgram = join(built, "crablet-shim");
+export async function startShim(program, command) {
   const folder = mkdtempSync(join(tmpdir(), "crablet-conformance-"));
   const config = join(folder, "servers.json");
   writeFileSync(config, JSON.stringify({ mcpServers: { [NAME]: { command: command[0], args: command.slice(1) } } }));
   const env = { ...process.env, CRABLET_STATE_DIR: join(folder, "state") };
   const grant = (...client) =>
     String(
-      execFileSync(shimProgram, ["grant", "--http", "--server", NAME, ...client], {
+      execFileSync(program, ["grant", "--http", "--server", NAME, ...client], {
         env,
         stdio: ["ignore", "pipe", "ignore"],
       }),
     ).trim();
-
-  const relay = createServer();
-  await new Promise((listening) => relay.listen(0, HOST, listening));
-  const authority = `${HOST}:${relay.address().port}`;
-  const tokens = { native: grant("--native"), page: grant("--origin", `http://${authority}`) };
-
-  const shim = spawn(shimProgram, ["serve", "--config", config, "--port", "0"], {
+  const shim = spawn(program, ["serve", "--config", config, "--port", "0"], {
     env,
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const [said] = await Promise.race([
-    new Promise((read) => createInterface({ input: shim.stdout }).once("line", (line) => read([line]))),
+  const said = await Promise.race([
+    new Promise((read) => createInterface({ input: shim.stdout }).once("line", read)),
     new Promise((_, fail) => shim.once("exit", (code) => fail(new Error(`crablet-shim exited with ${code}`)))),
   ]);
   const port = Number(/127\.0\.0\.1:(\d+)/.exec(said)[1]);
+  const stop = async () => {
+    if (shim.exitCode === null) {
+      const ended = new Promise((ended) => shim.once("exit", ended));
+      shim.kill("SIGTERM");
+      await ended;
+    }
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { url: `http://${HOST}:${port}/mcp/${NAME}`, port, grant, stop };
+}
+
+/** Starts the shim as {@link startShim} does, and the relay. Gives the relay's address, and a function that ends everything. */
+export async function startServer(program, command) {
+  const shim = await startShim(program, command);
+  const { port } = shim;
+  const relay = createServer();
+  await new Promise((listening) => relay.listen(0, HOST, listening));
+  const authority = `${HOST}:${relay.address().port}`;
+  const tokens = { native: shim.grant("--native"), page: shim.grant("--origin", `http://${authority}`) };
 
   relay.on("request", (incoming, response) => {
     const headers = { ...incoming.headers };
@@ -67,12 +79,7 @@ export async function startServer(built, command) {
   const stop = async () => {
     relay.close();
     relay.closeAllConnections();
-    if (shim.exitCode === null) {
-      const ended = new Promise((ended) => shim.once("exit", ended));
-      shim.kill("SIGTERM");
-      await ended;
-    }
-    rmSync(folder, { recursive: true, force: true });
+    await shim.stop();
   };
   return { url: `http://${authority}/mcp/${NAME}`, stop };
 }

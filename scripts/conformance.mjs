@@ -98,7 +98,7 @@ async function runServer() {
   const built = buildExample("conformance_server", "mcp-server");
   execFileSync("cargo", ["build", "--quiet", "--package", "crablet-shim"], { cwd: root, stdio: "inherit" });
   for (const era of SERVER_ERAS) {
-    const server = await startServer(built, [join(built, "examples/conformance_server"), era]);
+    const server = await startServer(join(built, "crablet-shim"), [join(built, "examples/conformance_server"), era]);
     try {
       for (const [line, sets] of Object.entries(SERVER_LINES)) {
         for (const set of given.length > 0 ? [given] : sets) {

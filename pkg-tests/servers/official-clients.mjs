@@ -1,16 +1,19 @@
-// The official clients against a stdio server: `node official-clients.mjs COMMAND`, which is the example mcp_server. A line
-// per client, and an exit code of 1 when one is not content.
+// The official clients against a server: `node official-clients.mjs COMMAND [SHIM]`, which are the example mcp_server and the
+// program crablet-shim. With the shim they are tried a second time over its HTTP front. A line per client, and an exit code of 1
+// when one is not content.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport as OldHttpTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { startShim } from "../../scripts/conformance-server.mjs";
 
-const command = process.argv[2];
+const [command, shimProgram] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "crablet-notes-"));
 writeFileSync(join(folder, "note.txt"), "buy milk\n");
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -19,21 +22,27 @@ const info = { name: "official", version: "1.0.0" };
 const capabilities = { elicitation: { form: {} } };
 const answer = async () => ({ action: "accept", content: { name: "Ada" } });
 
+/** The clients, each with the ways to the server that it takes. */
 const clients = {
-  "client 2.4.0, stateless": () => current("auto", "2026-07-28"),
-  "client 2.4.0, handshake": () => current("legacy", "2025-11-25"),
-  async "sdk 1.32.2"() {
+  "client 2.4.0, stateless": (way) => current(way, "auto", "2026-07-28"),
+  "client 2.4.0, handshake": (way) => current(way, "legacy", "2025-11-25"),
+  async "sdk 1.32.2"(way) {
     const client = new OldClient(info, { capabilities });
     client.setRequestHandler(ElicitRequestSchema, answer);
-    await client.connect(new OldTransport({ command, args }));
+    await client.connect(way.old());
     return client;
   },
 };
 
-async function current(mode, version) {
+const stdio = {
+  current: () => new StdioClientTransport({ command, args }),
+  old: () => new OldTransport({ command, args }),
+};
+
+async function current(way, mode, version) {
   const client = new Client(info, { capabilities, versionNegotiation: { mode } });
   client.setRequestHandler("elicitation/create", answer);
-  await client.connect(new StdioClientTransport({ command, args }));
+  await client.connect(way.current());
   assert.equal(client.getNegotiatedProtocolVersion(), version);
   return client;
 }
@@ -91,17 +100,31 @@ async function check(client, isStateless) {
   await assert.rejects(call("count", { to: 1000 }, { signal: AbortSignal.timeout(100) }), /abort|timeout/i);
 }
 
-for (const [name, connect] of Object.entries(clients)) {
-  try {
-    const client = await connect();
+async function checkAll(way, suffix) {
+  for (const [name, connect] of Object.entries(clients)) {
     try {
-      await check(client, name.endsWith("stateless"));
-    } finally {
-      await client.close();
+      const client = await connect(way);
+      try {
+        await check(client, name.endsWith("stateless"));
+      } finally {
+        await client.close();
+      }
+      console.log(`ok ${name}${suffix}`);
+    } catch (error) {
+      console.log(`FAILED ${name}${suffix}\n${error.stack}`);
+      process.exitCode = 1;
     }
-    console.log(`ok ${name}`);
-  } catch (error) {
-    console.log(`FAILED ${name}\n${error.stack}`);
-    process.exitCode = 1;
+  }
+}
+
+await checkAll(stdio, "");
+if (shimProgram !== undefined) {
+  const shim = await startShim(shimProgram, [command, ...args]);
+  try {
+    const options = { requestInit: { headers: { authorization: `Bearer ${shim.grant("--native")}` } } };
+    const over = (Transport) => () => new Transport(new URL(shim.url), options);
+    await checkAll({ current: over(StreamableHTTPClientTransport), old: over(OldHttpTransport) }, " over HTTP");
+  } finally {
+    await shim.stop();
   }
 }
