@@ -194,6 +194,14 @@ fn is_pause(message: &Message) -> bool {
 fn repetition<'history>(messages: &'history [Arc<Message>], seen: &mut HashSet<(&'history str, u32)>) -> u32 {
     let calls = messages.iter().filter_map(|message| assistant(message)).flat_map(AssistantMessage::tool_calls);
     let ids: Vec<_> = calls.map(|call| call.call_id.as_str()).collect();
+    // Nearly every id is new, and is looked up once then.
+    let new = ids.iter().take_while(|id| seen.insert((id, 0))).count();
+    if new == ids.len() {
+        return 0;
+    }
+    for id in ids.iter().take(new) {
+        seen.remove(&(*id, 0));
+    }
     let is_taken = |repetition: u32| ids.iter().any(|id| seen.contains(&(*id, repetition)));
     let repetition = (0..).find(|repetition| !is_taken(*repetition)).unwrap_or_default();
     seen.extend(ids.into_iter().map(|id| (id, repetition)));
