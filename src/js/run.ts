@@ -186,7 +186,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
 
   /**
    * The run as an HTTP answer for `useChat` and the other clients of the AI SDK: their UI message stream, version 1. When the
-   * client goes away the run is aborted. `respondToChat` of `crablet/ui` reads what such a client posts.
+   * client goes away the run is aborted. `chatHandler` of `crablet/ui` reads what such a client posts.
    */
   toUIMessageStreamResponse(init: ResponseInit & UIMessageStreamOptions = {}): Response {
     const encoder = new TextEncoder();
