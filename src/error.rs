@@ -1,5 +1,6 @@
 //! The one error type of the crate, and the closed vocabulary of kinds that every layer uses.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::ser::SerializeStruct;
@@ -10,10 +11,14 @@ use serde::{Serialize, Serializer};
 /// The message is written for the person who reads it: what happened, why, and what to do. It never holds a key or a
 /// token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Error {
+#[error("{}", .0.message)]
+pub struct Error(Box<Told>);
+
+/// What an error tells, in a box: a result with an error is as small as without, where it is passed on with `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told {
     kind: ErrorKind,
-    message: String,
+    message: Cow<'static, str>,
     status: Option<u16>,
     code: Option<String>,
     retry_after: Option<u64>,
@@ -21,72 +26,78 @@ pub struct Error {
 
 impl Error {
     /// An error of this kind, told in a sentence.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, code: None, retry_after: None }
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::told(kind, message.into())
     }
 
     /// Adds the HTTP status that the peer answered with.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
-        self.status = Some(status);
+        self.0.status = Some(status);
         self
     }
 
     /// Adds the peer's own word or number for the error, such as `invalid_api_key` or `-32602`.
     #[must_use]
     pub fn with_code(mut self, code: impl Into<String>) -> Self {
-        self.code = Some(code.into());
+        self.0.code = Some(code.into());
         self
     }
 
     /// Adds how long the peer asked to be left alone, in milliseconds.
     #[must_use]
     pub fn with_retry_after(mut self, milliseconds: u64) -> Self {
-        self.retry_after = Some(milliseconds);
+        self.0.retry_after = Some(milliseconds);
         self
     }
 
     /// Takes these secrets out of the texts: peers repeat the key that they refuse.
     #[cfg(any(feature = "host", feature = "oauth"))]
     pub(crate) fn redact(&mut self, secrets: &[String]) {
-        let texts = [Some(&mut self.message), self.code.as_mut()];
-        for text in texts.into_iter().flatten() {
-            for secret in secrets {
-                if text.contains(secret) {
-                    *text = text.replace(secret, "[redacted]");
-                }
+        let Told { message, code, .. } = &mut *self.0;
+        for secret in secrets {
+            if message.contains(secret) {
+                *message = message.replace(secret, "[redacted]").into();
+            }
+            if let Some(code) = code.as_mut().filter(|code| code.contains(secret)) {
+                *code = code.replace(secret, "[redacted]");
             }
         }
     }
 
+    #[inline(never)]
+    fn told(kind: ErrorKind, message: Cow<'static, str>) -> Self {
+        Self(Box::new(Told { kind, message, status: None, code: None, retry_after: None }))
+    }
+
     /// Which of the project's kinds this is.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// The sentence for the reader.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// The HTTP status of the answer, where there was one.
     pub fn status(&self) -> Option<u16> {
-        self.status
+        self.0.status
     }
 
     /// The peer's own word or number for the error.
     pub fn code(&self) -> Option<&str> {
-        self.code.as_deref()
+        self.0.code.as_deref()
     }
 
     /// How long the peer asked to be left alone, in milliseconds.
     pub fn retry_after(&self) -> Option<u64> {
-        self.retry_after
+        self.0.retry_after
     }
 
     /// Whether the same request may succeed later, unchanged.
     pub fn is_retryable(&self) -> bool {
-        self.kind.is_retryable()
+        self.0.kind.is_retryable()
     }
 }
 
@@ -94,16 +105,16 @@ impl Error {
 impl Serialize for Error {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Error", 6)?;
-        fields.serialize_field("kind", self.kind.as_str())?;
-        fields.serialize_field("message", &self.message)?;
+        fields.serialize_field("kind", self.0.kind.as_str())?;
+        fields.serialize_field("message", &self.0.message)?;
         fields.serialize_field("retryable", &self.is_retryable())?;
-        if let Some(status) = self.status {
+        if let Some(status) = self.0.status {
             fields.serialize_field("status", &status)?;
         }
-        if let Some(code) = &self.code {
+        if let Some(code) = &self.0.code {
             fields.serialize_field("code", code)?;
         }
-        if let Some(milliseconds) = self.retry_after {
+        if let Some(milliseconds) = self.0.retry_after {
             fields.serialize_field("retryAfterMs", &milliseconds)?;
         }
         fields.end()

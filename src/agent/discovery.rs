@@ -80,19 +80,46 @@ fn read_arguments(input: &ToolInput) -> Result<(String, usize), String> {
 /// The tools that have a word of the query in their name or description: those with the most first, else in their own
 /// order. All of them for an empty query.
 fn search<'tools>(tools: &'tools [Arc<ToolDefinition>], query: &str) -> Vec<&'tools Arc<ToolDefinition>> {
-    let query = query.to_lowercase();
-    let words: Vec<&str> =
-        query.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let query = folded(query);
+    let words: Vec<&str> = query.split(is_between_words).filter(|word| !word.is_empty()).collect();
     if words.is_empty() {
         return tools.iter().collect();
     }
     let score = |tool: &ToolDefinition| {
-        let (name, description) = (tool.name.to_lowercase(), tool.description.to_lowercase());
+        let (name, description) = (folded(&tool.name), folded(&tool.description));
         let of_word = |word: &&str| usize::from(name.contains(*word)) * 2 + usize::from(description.contains(*word));
         words.iter().map(of_word).sum::<usize>()
     };
     let matching = tools.iter().map(|tool| (score(tool), tool)).filter(|(score, _)| *score > 0);
     sorted_by_key(matching, |(score, _)| std::cmp::Reverse(*score)).into_iter().map(|(_, tool)| tool).collect()
+}
+
+/// The text in small letters, for Latin, Greek and Cyrillic. The standard library's tables for all of Unicode are six kilobytes of the
+/// npm package.
+fn folded(text: &str) -> String {
+    let small = |letter: char| {
+        let code = u32::from(letter);
+        let code = match code {
+            0xd7 | 0x3a2 => code,
+            0x41..=0x5a | 0xc0..=0xde | 0x391..=0x3ab | 0x410..=0x42f => code + 32,
+            0x400..=0x40f => code + 80,
+            // Latin Extended-A: a capital and its small letter in turn.
+            0x100..=0x12f | 0x132..=0x137 | 0x14a..=0x177 => code | 1,
+            0x139..=0x148 | 0x179..=0x17e => code + code % 2,
+            _ => code,
+        };
+        char::from_u32(code).unwrap_or(letter)
+    };
+    text.chars().map(small).collect()
+}
+
+/// Spaces, punctuation and signs: of ASCII all but letters and digits, and the blocks of Unicode that hold nothing else.
+fn is_between_words(letter: char) -> bool {
+    match letter {
+        '\0'..='\x7f' => !letter.is_ascii_alphanumeric(),
+        '\u{80}'..='\u{bf}' | '\u{2000}'..='\u{206f}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ff0f}' => true,
+        _ => false,
+    }
 }
 
 #[derive(Serialize)]
@@ -114,3 +141,25 @@ const DESCRIPTION: &str = "Lists the tools that can be called, most fitting firs
                            result has a nextCursor, give it as the cursor to see more.";
 
 const INPUT_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string"},"cursor":{"type":"string"}}}"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_small_as_the_standard_library_makes_them() {
+        let blocks = [0..0x130, 0x132..0x149, 0x14a..0x178, 0x179..0x17f, 0x391..0x3ca, 0x400..0x460];
+        for letter in blocks.into_iter().flatten().filter_map(char::from_u32) {
+            assert_eq!(folded(&letter.to_string()), letter.to_lowercase().to_string(), "{letter}");
+        }
+        assert_eq!(folded("ŽLUŤOUČKÝ Погода ΑΘΗΝΑ 天気"), "žluťoučký погода αθηνα 天気");
+    }
+
+    #[test]
+    fn words_end_at_spaces_and_signs() {
+        let words =
+            |text: &'static str| text.split(is_between_words).filter(|word| !word.is_empty()).collect::<Vec<_>>();
+        assert_eq!(words("read_file: «données»…Ärger"), ["read", "file", "données", "Ärger"]);
+        assert_eq!(words("天気、東京"), ["天気", "東京"]);
+    }
+}

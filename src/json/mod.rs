@@ -1,5 +1,6 @@
 //! JSON read tolerantly: raw values that keep their text, and objects walked a level at a time.
 
+mod from_json;
 mod object;
 mod partial;
 mod raw;
@@ -8,6 +9,7 @@ mod string;
 #[cfg(feature = "wires")]
 mod written;
 
+pub use from_json::FromJson;
 pub use object::Object;
 pub use partial::complete;
 pub use raw::RawJson;

@@ -2,11 +2,12 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::RawJson;
+use super::from_json::elements;
 use super::string::read_string;
+use super::{FromJson, RawJson};
 use crate::work;
 
 /// The members of a JSON object, each left as text until it is asked for.
@@ -40,10 +41,8 @@ impl<'text> Object<'text> {
     }
 
     /// A member read into a type; `None` when it is absent, `null` or of another type.
-    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let value = self.get(name)?.get();
-        work::count(value.len());
-        serde_json::from_str::<Option<T>>(value).ok().flatten()
+    pub fn read<T: FromJson>(&self, name: &str) -> Option<T> {
+        T::from_json(self.get(name)?.get())
     }
 
     /// A text member. Half a surrogate pair, which JSON can hold and text cannot, reads as U+FFFD.
@@ -53,9 +52,7 @@ impl<'text> Object<'text> {
 
     /// A member that is a whole number of at most 64 bits. Some servers write `5.0` for 5.
     pub fn integer(&self, name: &str) -> Option<u64> {
-        const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
-        let is_whole = |number: &f64| (0.0..=MAX_EXACT).contains(number) && number.fract() == 0.0;
-        self.read(name).or_else(|| self.read::<f64>(name).filter(is_whole).map(|number| number as u64))
+        self.read(name)
     }
 
     /// A member that is `true` or `false`.
@@ -75,9 +72,7 @@ impl<'text> Object<'text> {
 
     /// The elements of a member that is an array.
     pub fn array(&self, name: &str) -> Option<Vec<&'text RawValue>> {
-        let value = self.get(name)?.get();
-        work::count(value.len());
-        serde_json::from_str(value).ok()
+        elements(self.get(name)?.get())
     }
 
     /// Those elements of a member that are objects; empty when the member is no array.

@@ -1,5 +1,6 @@
 //! The body of a request, written as a join of JSON texts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::http::HttpRequest;
@@ -189,7 +190,7 @@ pub(super) fn object(members: impl IntoIterator<Item = (&'static str, Option<Str
 }
 
 /// What the caller asked for and the wire cannot carry.
-pub(super) fn invalid(told: impl Into<String>) -> Error {
+pub(super) fn invalid(told: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidInput, told)
 }
 

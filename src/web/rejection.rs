@@ -16,7 +16,7 @@ pub fn error_from_rejection(value: &JsValue, otherwise: ErrorKind, doing: &str) 
     };
     let error = match describe(value) {
         Some(reason) => Error::new(kind, format!("{doing}: {reason}")),
-        None => Error::new(kind, doing),
+        None => Error::new(kind, doing.to_owned()),
     };
     // A function of the caller's knows how long its provider asked to be left alone.
     match property(value, "retryAfterMs").as_f64() {

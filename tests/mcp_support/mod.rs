@@ -317,7 +317,7 @@ impl<'script> World<'script> {
         self.requests.push(request);
         self.open.insert(exchange);
         let mut at = self.now.after(answer.delay);
-        let failure = |message: &str| Error::new(ErrorKind::Network, message);
+        let failure = |message: &'static str| Error::new(ErrorKind::Network, message);
         let failed = |error| streamable_http::Input::Failed { exchange, error };
         match answer.then {
             Then::Unreachable => return self.arrive(at, exchange, failed(failure("connection refused"))),

@@ -1,5 +1,6 @@
 //! The definition of an agent, read from the facade's JSON.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crablet::agent::{
@@ -252,6 +253,6 @@ fn read_hooks(object: &Object<'_>) -> Hooks {
     }
 }
 
-pub(crate) fn invalid(message: impl Into<String>) -> Error {
+pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidInput, message)
 }

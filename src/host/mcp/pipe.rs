@@ -82,7 +82,7 @@ async fn carry(end: Option<PipeEnd>, mut carrier: Carrier) {
     }
 }
 
-async fn close(carrier: &mut Carrier, reason: &str) {
+async fn close(carrier: &mut Carrier, reason: &'static str) {
     let reason = Error::new(ErrorKind::ConnectionClosed, reason);
     carrier.deliver(Delivery::Inbound(Inbound::Closed { reason, exit_code: None, stderr_tail: None })).await;
 }

@@ -247,7 +247,7 @@ impl Client {
         if era != Era::Stateless || self.options.transport != TransportKind::Http {
             return Vec::new();
         }
-        let text = |name| params.member(name).and_then(|value| value.read::<String>().ok());
+        let text = |name| params.member(name).and_then(|value| crate::json::read_string(value.as_str()));
         let subject = match method {
             "tools/call" | "prompts/get" => text("name"),
             "resources/read" => text("uri"),

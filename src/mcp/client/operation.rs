@@ -93,14 +93,16 @@ impl Client {
         request: Request,
         options: &CallOptions,
     ) -> Result<(), Error> {
-        let invalid = |message: &str| Err(Error::new(ErrorKind::InvalidInput, message));
         match (&self.phase, &request) {
             (Phase::Closed(error), _) => return Err(error.clone()),
             (Phase::Closing, _) => return Err(Error::new(ErrorKind::ConnectionClosed, "the connection is closing")),
             (_, Request::CallTool { name, arguments }) if Object::parse(arguments.as_str()).is_err() => {
-                return invalid(&format!("the input of the MCP tool {name} is not a JSON object"));
+                let message = format!("the input of the MCP tool {name} is not a JSON object");
+                return Err(Error::new(ErrorKind::InvalidInput, message));
             }
-            _ if self.operations.contains_key(&id) => return invalid("an operation of this id is open already"),
+            _ if self.operations.contains_key(&id) => {
+                return Err(Error::new(ErrorKind::InvalidInput, "an operation of this id is open already"));
+            }
             _ if self.operations.len() >= OPERATION_LIMIT => {
                 let message = format!("{OPERATION_LIMIT} requests to this MCP server are open; wait for some to end");
                 return Err(Error::new(ErrorKind::Limit, message));

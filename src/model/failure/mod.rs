@@ -161,7 +161,7 @@ impl Report {
             // "Request too large" comes with the word for a rate limit, and the other way round.
             return *kind;
         }
-        let message = self.message.to_lowercase();
+        let message = self.message.to_ascii_lowercase();
         let refined = BY_PHRASE
             .iter()
             .filter(|(kind, _)| self.open_kinds().contains(kind))
@@ -256,7 +256,7 @@ fn shortened(text: &str) -> String {
 
 fn normalized(word: &str) -> String {
     // Amazon writes `ThrottlingException:http://…`.
-    word.split(':').next().unwrap_or(word).trim().to_lowercase().replace([' ', '-'], "_")
+    word.split(':').next().unwrap_or(word).trim().to_ascii_lowercase().replace([' ', '-'], "_")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(super) fn redacted(message: &str) -> String {
         } else {
             result.push_str(piece);
         }
-        let lower = word.to_lowercase();
+        let lower = word.to_ascii_lowercase();
         let announces_key = ["key:", "token:", "provided:", "bearer"].iter().any(|end| lower.ends_with(end));
         follows_key = announces_key || (follows_key && word.is_empty());
     }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ pub fn fetch_tool(options: FetchOptions) -> Result<BuiltInTool, Error> {
     let origins = Origins::parse(&options.origins)?;
     let methods = options.methods.iter().map(|method| parse_method(method)).collect::<Result<Vec<_>, _>>()?;
     let first = methods.first().ok_or_else(|| invalid("a fetch tool needs a method"))?;
-    let schema = RawJson::from_value(&input_schema(&methods, first)).map_err(|error| invalid(&error.to_string()))?;
+    let schema = RawJson::from_value(&input_schema(&methods, first)).map_err(|error| invalid(error.to_string()))?;
     let description = format!("Fetch a page or data from the web. Only from: {}", origins.told());
     let mut definition = ToolDefinition::new("fetch", description, schema);
     definition.repeatable = methods.iter().all(Method::is_safe);
@@ -209,10 +210,10 @@ fn input_schema(methods: &[Method], first: &Method) -> Value {
 
 fn parse_method(method: &str) -> Result<Method, Error> {
     let method = method.to_ascii_uppercase();
-    Method::from_bytes(method.as_bytes()).map_err(|_| invalid(&format!("{method:?} is not an HTTP method")))
+    Method::from_bytes(method.as_bytes()).map_err(|_| invalid(format!("{method:?} is not an HTTP method")))
 }
 
-fn invalid(message: &str) -> Error {
+fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidInput, message)
 }
 

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use reqwest::Url;
 
 use crate::error::{Error, ErrorKind};
@@ -59,7 +61,7 @@ impl Origins {
 impl Rule {
     fn parse(text: &str) -> Result<Self, Error> {
         let not_one = || {
-            invalid(&format!(
+            invalid(format!(
                 "{text:?} is not an origin: write one such as \"https://example.com\" or \"https://*.example.com\""
             ))
         };
@@ -84,7 +86,7 @@ impl Rule {
     }
 }
 
-fn invalid(message: &str) -> Error {
+fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidInput, message)
 }
 

@@ -89,6 +89,6 @@ fn consent(oauth: &OAuth) -> Result<&Arc<dyn Consent>, Error> {
     consent.ok_or_else(|| missing("the MCP server wants a person's consent, and there is no way to ask for it"))
 }
 
-fn missing(what: &str) -> Error {
+fn missing(what: &'static str) -> Error {
     Error::new(ErrorKind::Auth, what)
 }

@@ -1,7 +1,8 @@
 //! What servers publish about themselves, and where (RFC 9728, RFC 8414, OpenID Connect Discovery).
 
 use super::address::Address;
-use super::{Failure, refused};
+use super::refused;
+use crate::error::Error;
 use crate::json::Object;
 
 /// Where a protected server's metadata may be, in the order in which it is looked for (revision 2026-07-28, "Protected
@@ -44,7 +45,7 @@ impl ResourceMetadata {
     /// # Errors
     ///
     /// When it is the metadata of something else: whoever wrote it could ask for tokens for another's server.
-    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Failure> {
+    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Error> {
         let resource = object.string("resource");
         if let Some(other) = resource.as_deref().filter(|resource| !server.is_covered_by(resource)) {
             return Err(refused(&["the MCP server's metadata is that of another server, ", &quoted(other)]));
@@ -78,7 +79,7 @@ impl ServerMetadata {
     /// # Errors
     ///
     /// When an endpoint is where the server must not lead.
-    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Failure> {
+    pub(super) fn read(object: &Object<'_>, server: &Address) -> Result<Self, Error> {
         let methods = "token_endpoint_auth_methods_supported";
         let algorithms = "dpop_signing_alg_values_supported";
         let flag = |name| object.boolean(name).unwrap_or_default();
@@ -110,7 +111,7 @@ impl ServerMetadata {
     }
 }
 
-fn endpoint(object: &Object<'_>, server: &Address, name: &str) -> Result<Option<String>, Failure> {
+fn endpoint(object: &Object<'_>, server: &Address, name: &str) -> Result<Option<String>, Error> {
     let url = object.string(name);
     match &url {
         Some(named) if !server.may_lead_to(named) => {

@@ -226,7 +226,7 @@ impl Authorizer {
                 return self.effects.push_back(Effect::Send { ticket, request });
             }
             (Err(error), _) => error,
-            _ => *refused(&["the host gave no signature"]),
+            _ => refused(&["the host gave no signature"]),
         };
         self.requests.remove(&ticket);
         self.effects.push_back(Effect::Fail { ticket, error });
@@ -320,7 +320,7 @@ impl Authorizer {
         }
     }
 
-    fn go_on(&mut self, now: Millis, mut flow: Box<Flow>, next: Result<Next, Failure>) {
+    fn go_on(&mut self, now: Millis, mut flow: Box<Flow>, next: Result<Next, Error>) {
         self.effects.extend(flow.take_saves());
         let error = match next {
             Ok(Next::Work(work)) => {
@@ -358,10 +358,7 @@ impl Authorizer {
     }
 }
 
-/// Why an authorization came to nothing. Boxed, since every step may end so.
-type Failure = Box<Error>;
-
-/// The failure with these parts of a sentence.
-fn refused(parts: &[&str]) -> Failure {
-    Box::new(Error::new(ErrorKind::Auth, parts.concat()))
+/// Why an authorization came to nothing: an error with these parts of a sentence.
+fn refused(parts: &[&str]) -> Error {
+    Error::new(ErrorKind::Auth, parts.concat())
 }

@@ -3,7 +3,8 @@
 use super::form::Form;
 use super::metadata::ServerMetadata;
 use super::options::{AuthOptions, PrivateKey, Secret};
-use super::{Failure, refused};
+use super::refused;
+use crate::error::Error;
 use crate::json::Object;
 use crate::jsonrpc::Params;
 use crate::mcp::transport::streamable_http::mirrored::base64;
@@ -35,7 +36,7 @@ impl Client {
         options: &AuthOptions,
         issuer: &str,
         metadata: &ServerMetadata,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, Error> {
         if let Some(registered) = &options.client {
             if let Some(other) = registered.issuer.as_deref().filter(|other| *other != issuer) {
                 let what = "the MCP server uses the authorization server ";

@@ -1,6 +1,6 @@
 use super::metadata::quoted;
 use super::options::Secret;
-use super::{Failure, refused};
+use super::refused;
 use crate::error::{Error, ErrorKind};
 use crate::json::Object;
 use crate::jsonrpc::Params;
@@ -35,7 +35,7 @@ impl Tokens {
     }
 
     /// The answer of a token endpoint (RFC 6749, section 5.1). It does not say whose the tokens are.
-    pub(super) fn read(now: Millis, object: &Object<'_>) -> Result<Self, Failure> {
+    pub(super) fn read(now: Millis, object: &Object<'_>) -> Result<Self, Error> {
         let access = object.string("access_token").unwrap_or_default();
         let scheme = object.string("token_type").unwrap_or_default();
         let is_bound = scheme.eq_ignore_ascii_case("dpop");
@@ -92,7 +92,7 @@ pub(super) fn scopes(text: &str) -> Vec<String> {
 pub(super) struct Refusal {
     /// The server's word for it; empty where it gave none.
     pub(super) code: String,
-    error: Box<Error>,
+    error: Error,
 }
 
 impl Refusal {
@@ -107,11 +107,11 @@ impl Refusal {
         let status = head.status.to_string();
         let mut message = ["the authorization server refused ", what, " (HTTP ", &status, ")"].concat();
         append_reason(&mut message, &code, object.string("error_description"));
-        Self { error: Box::new(Error::new(kind, message).with_status(head.status).with_code(code.clone())), code }
+        Self { error: Error::new(kind, message).with_status(head.status).with_code(code.clone()), code }
     }
 
     /// The error without these texts, which servers repeat.
-    pub(super) fn into_error(mut self, secrets: &[String]) -> Failure {
+    pub(super) fn into_error(mut self, secrets: &[String]) -> Error {
         self.error.redact(secrets);
         self.error
     }

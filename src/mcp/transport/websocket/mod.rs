@@ -398,7 +398,7 @@ impl Phase {
 
 fn gone(frame: &Frame) -> Error {
     let text = frame.text().ok().filter(|text| !text.is_empty());
-    Error::new(ErrorKind::ConnectionClosed, text.unwrap_or("the shim no longer has this server's process"))
+    Error::new(ErrorKind::ConnectionClosed, text.unwrap_or("the shim no longer has this server's process").to_owned())
 }
 
 fn describe_close(code: Option<u16>, reason: &str) -> String {

@@ -2,13 +2,14 @@ use super::super::io::Work;
 use super::super::options::Grant;
 use super::super::registration::{Client, registration};
 use super::super::tokens::Refusal;
-use super::super::{Failure, Shared, refused};
+use super::super::{Shared, refused};
 use super::{Flow, Given, Next, Step};
+use crate::error::Error;
 
 /// What the authorization server knows the client as (revision 2026-07-28, "Client Registration"): as the caller says, by
 /// its metadata document, or by a registration.
 impl Flow {
-    pub(super) fn identify(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
+    pub(super) fn identify(&mut self, shared: &mut Shared) -> Result<Next, Error> {
         self.client = Client::from_options(&shared.options, &self.issuer, &self.metadata)?;
         if self.client.is_some() || !shared.asks_person() {
             return self.apply(shared);
@@ -17,13 +18,13 @@ impl Flow {
         Ok(self.work(Step::KeptClient, Work::Load(key)))
     }
 
-    pub(super) fn take_kept_client(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+    pub(super) fn take_kept_client(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
         self.client = Client::from_record(shared.now, &given.text);
         self.apply(shared)
     }
 
     /// Goes on as the grant has it, once it is known who the client is.
-    pub(super) fn apply(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
+    pub(super) fn apply(&mut self, shared: &mut Shared) -> Result<Next, Error> {
         if let Some(refresh) = self.refresh.take().filter(|_| self.client.is_some()) {
             return self.request_refresh(shared, &refresh);
         }
@@ -39,7 +40,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn take_redirect_uri(&mut self, shared: &mut Shared, given: Given) -> Result<Next, Failure> {
+    pub(super) fn take_redirect_uri(&mut self, shared: &mut Shared, given: Given) -> Result<Next, Error> {
         self.redirect_uri = given.text;
         // A server that registered the client sends people only to where it was told then.
         let is_usable = |client: &Client| client.redirect_uri.as_ref().is_none_or(|known| *known == self.redirect_uri);
@@ -49,7 +50,7 @@ impl Flow {
         self.register(shared)
     }
 
-    fn register(&mut self, shared: &Shared) -> Result<Next, Failure> {
+    fn register(&mut self, shared: &Shared) -> Result<Next, Error> {
         let Some(endpoint) = self.metadata.registration_endpoint.as_deref() else {
             let what = " does not take unknown clients; register one there and give its id";
             return Err(refused(&["the authorization server ", &self.issuer, what]));
@@ -59,7 +60,7 @@ impl Flow {
         Ok(self.work(Step::Registration, Work::Fetch(request)))
     }
 
-    pub(super) fn take_registration(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+    pub(super) fn take_registration(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
         let registered = given.object().filter(|_| (200..300).contains(&given.head.status));
         let client = registered.and_then(|object| Client::read(&object, self.redirect_uri.clone()));
         let Some(client) = client else {
@@ -72,7 +73,7 @@ impl Flow {
     }
 
     /// Forgets a client that the server no longer knows, and registers another; once.
-    pub(super) fn register_anew(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
+    pub(super) fn register_anew(&mut self, shared: &mut Shared) -> Result<Next, Error> {
         self.was_registered_anew = true;
         self.client = None;
         let key = self.client_key();

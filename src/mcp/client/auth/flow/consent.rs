@@ -4,15 +4,16 @@ use super::super::metadata::quoted;
 use super::super::options::{Grant, Secret};
 use super::super::random::hash;
 use super::super::tokens::{Refusal, append_reason};
-use super::super::{Failure, Shared, refused};
+use super::super::{Shared, refused};
 use super::{Flow, Given, Next, Step};
+use crate::error::Error;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// Who says yes: a person on a page, or a token that vouches for one.
 impl Flow {
     /// The page to show (OAuth 2.1, section 4.1.1; RFC 7636; RFC 8707).
-    pub(super) fn ask_for_consent(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
+    pub(super) fn ask_for_consent(&mut self, shared: &mut Shared) -> Result<Next, Error> {
         let client = self.client.as_ref().map(|client| client.id.as_str()).unwrap_or_default();
         if self.metadata.authorization_endpoint.is_empty() {
             return Err(refused(&["the authorization server's metadata names no authorization_endpoint"]));
@@ -43,7 +44,7 @@ impl Flow {
     }
 
     /// The address that the person came back to. Whose answer it is comes before what it says (RFC 9207, section 2.4).
-    pub(super) fn take_callback(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+    pub(super) fn take_callback(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
         let callback = given.text.as_str();
         let value = |name| query_value(callback, name);
         let address = callback.split(['?', '#']).next().unwrap_or_default();
@@ -70,7 +71,7 @@ impl Flow {
             append_reason(&mut message, &quoted(&code), value("error_description"));
             let mut error = refused(&[&message]).with_code(quoted(&code));
             error.redact(&[self.state.expose().to_owned(), self.verifier.expose().to_owned()]);
-            return Err(Box::new(error));
+            return Err(error);
         }
         let code = value("code").ok_or_else(|| refused(&["the person came back without an authorization code"]))?;
         self.form = Form::new("authorization_code")
@@ -97,7 +98,7 @@ impl Flow {
 
     /// The caller's assertion, or the identity token that is exchanged for one (RFC 8693, section 2.1; draft
     /// "Identity Assertion JWT Authorization Grant").
-    pub(super) fn take_assertion(&mut self, shared: &mut Shared, given: Given) -> Result<Next, Failure> {
+    pub(super) fn take_assertion(&mut self, shared: &mut Shared, given: Given) -> Result<Next, Error> {
         let assertion = given.text;
         if assertion.is_empty() {
             return Err(refused(&["no token was supplied that vouches for the client"]));
@@ -119,7 +120,7 @@ impl Flow {
         Ok(self.work(Step::Exchange, Work::Fetch(request)))
     }
 
-    pub(super) fn take_exchange(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+    pub(super) fn take_exchange(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
         match given.document().and_then(|object| object.string("access_token")) {
             Some(assertion) => self.request_with_assertion(shared, assertion),
             None => {
@@ -129,7 +130,7 @@ impl Flow {
         }
     }
 
-    fn request_with_assertion(&mut self, shared: &mut Shared, assertion: String) -> Result<Next, Failure> {
+    fn request_with_assertion(&mut self, shared: &mut Shared, assertion: String) -> Result<Next, Error> {
         self.form = Form::new(JWT_BEARER)
             .with("assertion", assertion)
             .with_some("scope", Some(&self.asked.join(" ")))

@@ -1,19 +1,20 @@
 use super::super::address::Address;
 use super::super::io::Work;
 use super::super::metadata::{ResourceMetadata, ServerMetadata, quoted, resource_metadata_urls, server_metadata_urls};
-use super::super::{Failure, Shared, refused};
+use super::super::{Shared, refused};
 use super::{Flow, Given, Next, Step};
+use crate::error::Error;
 use crate::model::HttpRequest;
 
 /// Which authorization server, and where it is asked. Looked for anew by each authorization: a server may move to another.
 impl Flow {
-    pub(super) fn discover(&mut self, shared: &Shared) -> Result<Next, Failure> {
+    pub(super) fn discover(&mut self, shared: &Shared) -> Result<Next, Error> {
         let named = self.challenge.resource_metadata.as_deref();
         self.candidates = resource_metadata_urls(&shared.server, named).into();
         self.look_for_resource_metadata(shared)
     }
 
-    fn look_for_resource_metadata(&mut self, shared: &Shared) -> Result<Next, Failure> {
+    fn look_for_resource_metadata(&mut self, shared: &Shared) -> Result<Next, Error> {
         match self.candidates.pop_front() {
             Some(url) => Ok(self.work(Step::ResourceMetadata, Work::Fetch(get(url)))),
             // A server of revision 2025-03-26, which is its own authorization server.
@@ -21,7 +22,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn take_resource_metadata(&mut self, shared: &Shared, given: &Given) -> Result<Next, Failure> {
+    pub(super) fn take_resource_metadata(&mut self, shared: &Shared, given: &Given) -> Result<Next, Error> {
         let Some(object) = given.document() else {
             return self.look_for_resource_metadata(shared);
         };
@@ -35,7 +36,7 @@ impl Flow {
         self.discover_server(shared, chosen)
     }
 
-    fn discover_server(&mut self, shared: &Shared, issuer: Option<String>) -> Result<Next, Failure> {
+    fn discover_server(&mut self, shared: &Shared, issuer: Option<String>) -> Result<Next, Error> {
         self.is_guessed = issuer.is_none();
         self.issuer = issuer.unwrap_or_else(|| shared.server.origin.clone());
         let address = Address::parse(&self.issuer).filter(|_| shared.server.may_lead_to(&self.issuer));
@@ -47,7 +48,7 @@ impl Flow {
         self.look_for_server_metadata(shared)
     }
 
-    fn look_for_server_metadata(&mut self, shared: &Shared) -> Result<Next, Failure> {
+    fn look_for_server_metadata(&mut self, shared: &Shared) -> Result<Next, Error> {
         if let Some(url) = self.candidates.pop_front() {
             return Ok(self.work(Step::ServerMetadata, Work::Fetch(get(url))));
         }
@@ -59,7 +60,7 @@ impl Flow {
         Ok(self.look_for_tokens(shared))
     }
 
-    pub(super) fn take_server_metadata(&mut self, shared: &Shared, given: &Given) -> Result<Next, Failure> {
+    pub(super) fn take_server_metadata(&mut self, shared: &Shared, given: &Given) -> Result<Next, Error> {
         let Some(object) = given.document() else {
             return self.look_for_server_metadata(shared);
         };

@@ -7,6 +7,7 @@ mod token;
 
 use std::collections::VecDeque;
 
+use super::Shared;
 use super::challenge::Challenge;
 use super::form::Form;
 use super::io::{Effect, Outcome, Work};
@@ -14,7 +15,6 @@ use super::metadata::ServerMetadata;
 use super::options::Secret;
 use super::registration::Client;
 use super::tokens::Tokens;
-use super::{Failure, Shared};
 use crate::error::Error;
 use crate::json::{Object, RawJson};
 use crate::model::{HttpRequest, ResponseHead};
@@ -105,7 +105,7 @@ impl Flow {
         challenge: Challenge,
         held: Option<Box<Tokens>>,
         is_step_up: bool,
-    ) -> (Box<Self>, Result<Next, Failure>) {
+    ) -> (Box<Self>, Result<Next, Error>) {
         let mut flow = Box::new(Self::new(challenge, held, is_step_up));
         let next = flow.discover(shared);
         (flow, next)
@@ -146,14 +146,14 @@ impl Flow {
     /// # Errors
     ///
     /// Why there will be no tokens.
-    pub(super) fn advance(&mut self, shared: &mut Shared, outcome: Result<Outcome, Error>) -> Result<Next, Failure> {
+    pub(super) fn advance(&mut self, shared: &mut Shared, outcome: Result<Outcome, Error>) -> Result<Next, Error> {
         let step = std::mem::replace(&mut self.step, Step::Idle);
         let given = match (outcome, step) {
             (Ok(outcome), _) => Given::from(outcome),
             // A document that cannot be had is not there, and in a store that fails nothing was kept.
             (Err(_), Step::ResourceMetadata | Step::ServerMetadata) => Given::default(),
             (Err(_), Step::KeptServer | Step::KeptTokens | Step::KeptClient) => Given::default(),
-            (Err(error), _) => return Err(Box::new(error)),
+            (Err(error), _) => return Err(error),
         };
         match step {
             Step::Idle => Ok(Next::Done(None)),
@@ -201,7 +201,7 @@ impl Flow {
         self.work(Step::KeptTokens, Work::Load(key))
     }
 
-    fn take_kept_tokens(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+    fn take_kept_tokens(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
         let kept = Tokens::from_record(&given.text, &self.issuer, self.resource.as_deref()).map(Box::new);
         if self.only_looks {
             return Ok(Next::Done(kept));

@@ -3,13 +3,14 @@ use super::super::io::{KeyName, Work};
 use super::super::options::Secret;
 use super::super::signed::{Proof, client_assertion, signed};
 use super::super::tokens::{Refusal, Tokens};
-use super::super::{Failure, Shared, refused};
+use super::super::{Shared, refused};
 use super::{Flow, Given, Next, Step};
+use crate::error::Error;
 use crate::jsonrpc::Params;
 
 /// The request for tokens, and its answer.
 impl Flow {
-    pub(super) fn request_refresh(&mut self, shared: &mut Shared, refresh: &Secret) -> Result<Next, Failure> {
+    pub(super) fn request_refresh(&mut self, shared: &mut Shared, refresh: &Secret) -> Result<Next, Error> {
         self.is_refresh = true;
         self.form = Form::new("refresh_token")
             .with("refresh_token", refresh.expose())
@@ -17,7 +18,7 @@ impl Flow {
         self.request_token(shared)
     }
 
-    pub(super) fn request_with_credentials(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
+    pub(super) fn request_with_credentials(&mut self, shared: &mut Shared) -> Result<Next, Error> {
         self.form = Form::new("client_credentials")
             .with_some("scope", Some(&self.asked.join(" ")))
             .with_some("resource", self.resource.as_deref());
@@ -25,7 +26,7 @@ impl Flow {
     }
 
     /// Sends the parameters that are there, with the proof of the client and of the key.
-    pub(super) fn request_token(&mut self, shared: &mut Shared) -> Result<Next, Failure> {
+    pub(super) fn request_token(&mut self, shared: &mut Shared) -> Result<Next, Error> {
         if self.wants_proof && shared.public_key.is_none() {
             let algorithms = self.metadata.proof_algorithms.as_ref();
             if algorithms.is_some_and(|algorithms| !algorithms.iter().any(|algorithm| algorithm == "ES256")) {
@@ -73,7 +74,7 @@ impl Flow {
         self.work(Step::Token, Work::Fetch(request))
     }
 
-    pub(super) fn take_token(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Failure> {
+    pub(super) fn take_token(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
         if let Some(nonce) = given.head.header("dpop-nonce") {
             shared.authorization_nonce = Some(nonce.to_owned());
         }
@@ -115,7 +116,7 @@ impl Flow {
         self.save(shared.server_key(), Some(Secret::new(note.to_raw().as_str())));
     }
 
-    fn take_refusal(&mut self, shared: &mut Shared, refusal: Refusal) -> Result<Next, Failure> {
+    fn take_refusal(&mut self, shared: &mut Shared, refusal: Refusal) -> Result<Next, Error> {
         let is_registered = self.client.as_ref().is_some_and(|client| client.redirect_uri.is_some());
         match refusal.code.as_str() {
             "use_dpop_nonce" if self.wants_proof && !std::mem::replace(&mut self.nonce_was_given, true) => {
