@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { shortNames } from "./short-names.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const source = join(root, "src/js");
@@ -15,10 +15,21 @@ const staging = join(root, "dist/package");
 const isDev = process.argv.includes("--dev");
 const require = createRequire(join(source, "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
-const { build } = await load("esbuild");
+const { build, transform } = await load("esbuild");
 
-/** Together 3 % of the module: only what is smaller than its call is inlined, and SHA-256, which signs requests, is a loop. */
-const forSize = isDev ? [] : ["-Cllvm-args=-inline-threshold=5", '--cfg=sha2_backend_soft="compact"'];
+/**
+ * What makes the module small (docs/decisions/0034): only what is smaller than its call is inlined, `Debug` writes names and no
+ * fields, SHA-256 is a loop, a panic is a trap without a message, and the standard library is built the same way. The flags that are
+ * not stable yet are those of the pinned compiler, which `RUSTC_BOOTSTRAP` lets it take.
+ */
+const forSize = {
+  flags: [
+    ...["-Cllvm-args=-inline-threshold=5", "--cfg=crablet_small", '--cfg=sha2_backend_soft="compact"'],
+    ...["-Zunstable-options", "-Cpanic=immediate-abort", "-Zfmt-debug=shallow", "-Zlocation-detail=none"],
+  ],
+  cargo: ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"],
+  variables: { RUSTC_BOOTSTRAP: "1" },
+};
 
 rmSync(staging, { recursive: true, force: true });
 mkdirSync(staging, { recursive: true });
@@ -31,36 +42,64 @@ run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", join(r
 
 /** The module and the glue of wasm-bindgen. The feature section stays in: wasm-opt reads from it what it may use. */
 function buildModule() {
-  const profile = isDev ? ["--dev"] : ["--profile", "wasm"];
+  const profile = isDev ? "dev" : "wasm";
+  const target = "wasm32-unknown-unknown";
+  const [flags, cargo, variables] = isDev ? [[], [], {}] : [forSize.flags, forSize.cargo, forSize.variables];
   run(
-    "wasm-pack",
-    [
-      ...["--log-level", "warn", "build", join(root, "src/bindings"), "--target", "web", "--no-pack", "--no-opt"],
-      ...["--mode", "no-install", "--no-gitignore", "--out-dir", glue, "--out-name", "crablet", ...profile],
-    ],
-    { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: [...forSize, ...remappedPaths()].join(" ") },
+    "cargo",
+    ["build", "--lib", "--package", "crablet-bindings", "--profile", profile, "--target", target, ...cargo],
+    { ...variables, RUSTFLAGS: [...flags, ...remappedPaths()].join(" ") },
   );
+  const targets = process.env.CARGO_TARGET_DIR ?? join(root, "target");
+  const folder = join(resolve(root, targets), target, isDev ? "debug" : profile);
+  // The default module path would make every bundler look for a file that the package does not ship beside its entry.
+  const options = ["--target", "web", "--omit-default-module-path", "--out-dir", glue, "--out-name", "crablet"];
+  run("wasm-bindgen", [join(folder, "crablet_bindings.wasm"), ...options]);
   const built = join(glue, "crablet_bg.wasm");
+  const short = shortNames(readFileSync(built), readFileSync(join(glue, "crablet.js"), "utf8"));
+  writeFileSync(built, short.module);
+  writeFileSync(join(glue, "crablet.js"), short.glue);
   const shipped = join(staging, "crablet.wasm");
-  const optimise = ["-Os", "--strip-debug", "--strip-producers", built, "-o", shipped];
+  // The names of the functions stay beside the package, for scripts/size.mjs.
+  const names = `--symbolmap=${join(root, "dist/crablet.symbols")}`;
+  const optimise = ["-Os", names, "--strip-debug", "--strip-producers", built, "-o", shipped];
   if (isDev) copyFileSync(built, shipped);
   else run(join(source, "node_modules/.bin/wasm-opt"), optimise);
   return readFileSync(shipped);
 }
 
-/** The module as the text that the default entry unpacks. Zopfli's deflate is 5 % smaller than zlib's, which is downloaded. */
+/** The module as the text that the default entry unpacks; the form stands in src/js/load/unpack.ts. */
 async function inline(module) {
-  const packed = isDev ? deflateRawSync(module, { level: 1 }) : await deflate(module);
-  if (!inflateRawSync(packed).equals(module)) throw new Error("the packed module does not unpack to itself");
+  const packed = pack(module);
+  const { code } = await transform(readFileSync(join(source, "load/unpack.ts"), "utf8"), { loader: "ts" });
+  const { unpack } = await import(`data:text/javascript;base64,${Buffer.from(code).toString("base64")}`);
+  if (!module.equals(unpack(packed))) throw new Error("the packed module does not unpack to itself");
+  const members = Object.entries(packed).map(([name, value]) => `  ${name}: "${value}",\n`);
   writeFileSync(
     join(staging, "inlined.js"),
-    `// crablet.wasm as deflate-raw in base64.\nexport const base64 =\n  "${packed.toString("base64")}";\n`,
+    `// crablet.wasm as text, unpacked by index.js.\nexport const packed = {\n${members.join("")}};\n`,
   );
 }
 
-async function deflate(bytes) {
-  const { default: zopfli } = await load("@gfx/zopfli");
-  return Buffer.from(await zopfli.deflateAsync(bytes, { numiterations: 5 }));
+/** A character for a byte, or two, of printable ASCII without what strings, templates and script elements escape. */
+function pack(module) {
+  const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
+  const characters = printable.filter((character) => !"\"'`\\$<".includes(character));
+  const singles = characters.length - 2;
+  const counts = new Array(256).fill(0);
+  for (const byte of module) counts[byte] += 1;
+  const order = [...counts.keys()].sort((one, other) => counts[other] - counts[one]);
+  const written = new Array(256);
+  for (const [place, byte] of order.entries()) {
+    const above = place - singles;
+    const first = singles + Math.floor(above / characters.length);
+    written[byte] = place < singles ? characters[place] : characters[first] + characters[above % characters.length];
+  }
+  return {
+    characters: characters.join(""),
+    order: Buffer.from(order).toString("hex"),
+    text: Array.from(module, (byte) => written[byte]).join(""),
+  };
 }
 
 /** Panic messages name source files: by names that say nothing of the machine that built them. */
@@ -129,12 +168,17 @@ function resolver(module) {
 function factory(path) {
   const glue = readFileSync(path, "utf8")
     .replace(/^export (?=class|function)/gm, "")
-    .replace(/^export \{.*\};?$/gm, "");
+    .replace(/^export \{.*\};?$/gm, "")
+    // Nothing calls it, and what is inside of a function no bundler takes out.
+    .replace(/^function initSync\([\s\S]*?^\}\n/m, "")
+    // One function for all that catch, in place of one in each and another at each call.
+    .replaceAll(/function\(\) \{ return handleError\((function [\s\S]*?\}), arguments\); \}/g, "caught($1)");
   const exports = "wasm = instance.exports;";
   if (glue.split(exports).length !== 2 || /^(export|import) /m.test(glue))
     throw new Error("wasm-bindgen writes its glue in another form now: adapt factory() in scripts/package.mjs");
   return `export function createBindings(guard, { setTimeout, clearTimeout }) {
 ${glue.replace(exports, "wasm = guard(instance.exports);")}
+function caught(call) { return (...given) => handleError(call, given); }
 return { AgentHandle, McpHandle, SseHandle, CancelHandle, initialise: __wbg_init, module: () => wasmModule };
 }`;
 }

@@ -3,7 +3,7 @@
 # is to be done. Made for Debian and Ubuntu with rustup and Node.
 #
 #   rust           the toolchain of rust-toolchain.toml, and a C compiler to link with
-#   wasm           the wasm target, wasm-pack and the wasm-bindgen CLI
+#   wasm           the wasm target, the standard library's sources, wasm-pack and the wasm-bindgen CLI
 #   windows        the Rust target of Windows, and a C compiler for it, to check what is never run here
 #   deny, hack     cargo-deny, cargo-hack
 #   fuzz           cargo-fuzz and a nightly toolchain
@@ -77,6 +77,14 @@ need_windows() {
     say "installing a C compiler for Windows with apt-get"
     apt_install mingw gcc-mingw-w64-x86-64
   fi
+}
+
+# The module is built together with the standard library (docs/decisions/0034).
+need_rust_source() {
+  [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ] && return
+  command -v rustup >/dev/null || fail "the sources of Rust's standard library are missing and there is no rustup to add rust-src"
+  say "adding the sources of Rust's standard library"
+  logged rust-src rustup component add rust-src
 }
 
 # need_cargo_tool CRATE COMMAND...: COMMAND prints the version that is on PATH.
@@ -170,6 +178,7 @@ for need in "$@"; do
     wasm)
       need_rust
       need_target wasm32-unknown-unknown
+      need_rust_source
       need_cargo_tool wasm-pack wasm-pack --version
       need_cargo_tool wasm-bindgen-cli wasm-bindgen --version
       ;;

@@ -7,7 +7,6 @@
 source "$(dirname "$0")/env.sh"
 
 # tier | name | needs, as for setup.sh | command
-# `size` only prints for now: the module is over its budget (docs/performance.md), and --check would fail.
 suites() {
   cat <<'SUITES'
 test    | rust       | rust node                                                    | cargo test --workspace --features crablet/tools,crablet/mcp-server
@@ -21,7 +20,7 @@ further | docs-api   | rust npm:src/js npm:docs/reference                       
 further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
 further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
-further | size       | npm:src/js                                                   | node scripts/size.mjs
+further | size       | npm:src/js                                                   | node scripts/size.mjs --check
 further | runtimes   | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo             | node pkg-tests/run.mjs runtimes
 further | bundlers   | npm:pkg-tests npm:pkg-tests/bundlers npm:www/demo chromium    | node pkg-tests/run.mjs bundlers
 further | browser-cases | npm:pkg-tests npm:www/demo chromium                       | node pkg-tests/run.mjs browser-cases

@@ -95,6 +95,9 @@
 //! linked. `mcp` adds the Model Context Protocol, `oauth` tokens for its servers, `shim` the connection to `crablet-shim`,
 //! `native` and `web` the hosts. Not on by default: `tools`, built-in tools, and `mcp-server`, the server side of MCP.
 
+// Hot functions of the small build of the npm package (docs/decisions/0034).
+#![cfg_attr(crablet_small, feature(optimize_attribute))]
+
 pub mod agent;
 #[cfg(any(feature = "shim", feature = "oauth"))]
 #[cfg_attr(not(any(feature = "shim", feature = "native")), allow(dead_code))]

@@ -68,6 +68,7 @@ impl SseParser {
     }
 
     /// Takes the next bytes.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed {
             return;
@@ -87,6 +88,7 @@ impl SseParser {
     /// # Errors
     ///
     /// [`SseTooLarge`], once.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub fn next_event(&mut self) -> Result<Option<SseEvent<'_>>, SseTooLarge> {
         while !self.failed && self.skip_byte_order_mark() {
             let Some(end) = self.find_line_end() else { break };
@@ -169,6 +171,7 @@ impl SseParser {
         true
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn find_line_end(&mut self) -> Option<usize> {
         if self.skip_line_feed {
             if *self.buffer.get(self.line_start)? == b'\n' {
@@ -186,6 +189,7 @@ impl SseParser {
         found.map(|offset| self.searched + offset)
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn field(&mut self, line: &[u8]) {
         // Checked as text, searched for the colon, and its value copied.
         work::count(3 * line.len());
@@ -219,6 +223,7 @@ impl SseParser {
     }
 
     /// The empty line that ends an event; whether there was one.
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn dispatch(&mut self) -> bool {
         let event = mem::take(&mut self.event);
         let id = self.id.take();
@@ -243,6 +248,7 @@ impl SseParser {
 }
 
 impl Dispatched {
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn lend(&self) -> SseEvent<'_> {
         let name = if self.event.is_empty() { "message" } else { &self.event };
         SseEvent { name, data: &self.data, id: self.id.as_deref() }
@@ -250,6 +256,7 @@ impl Dispatched {
 }
 
 /// Where the first `\n` or `\r` is. Eight bytes are looked at together: nearly all bytes of a stream are none.
+#[cfg_attr(crablet_small, optimize(speed))]
 fn line_end(bytes: &[u8]) -> Option<usize> {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -270,6 +277,7 @@ fn line_end(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The text with replacement characters for what is not UTF-8, which is looked for only where the quick check fails.
+#[cfg_attr(crablet_small, optimize(speed))]
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

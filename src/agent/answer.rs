@@ -35,6 +35,7 @@ enum BlockKind {
 
 impl Answer {
     /// Takes the next event. `blocks` counts the run's blocks.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn take(&mut self, event: ModelEvent, blocks: &mut u32, context: &mut Context<'_>) {
         if self.stop.is_some() || self.failure.is_some() {
             return;

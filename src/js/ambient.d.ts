@@ -3,9 +3,9 @@ declare module "#module" {
   export function defaultModule(): Promise<WebAssembly.Module> | WebAssembly.Module | URL;
 }
 
-/** The module as deflate-raw in base64: written by the build. */
+/** The module as text: written by the build. */
 declare module "#inlined" {
-  export const base64: string;
+  export const packed: import("./load/unpack.js").Packed;
 }
 
 declare module "*.wasm" {

@@ -51,7 +51,8 @@ export class Life {
 
   #watched(name: string, call: (...given: unknown[]) => unknown): (...given: unknown[]) => unknown {
     // What the platform calls has nobody to throw to: Node would end the process. What is released is gone already.
-    const isSilent = name.includes("__closures_") || name.includes("destroy_closure") || name.endsWith("_free");
+    // The build has marked these exports (scripts/short-names.mjs).
+    const isSilent = name.startsWith("_");
     return (...given) => {
       if (this.#error === undefined) {
         try {

@@ -57,6 +57,7 @@ const MAX_ANSWER_BYTES: usize = 128 * 1024 * 1024;
 impl Kept {
     /// Counts the events that came of a payload, which are those from `before` on. Of one without events the decoder may
     /// keep all. Too much fails the answer.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn add(&mut self, payload: usize, before: usize, events: &mut Vec<ModelEvent>) {
         let new = events.get(before..).unwrap_or_default();
         self.0 += if new.is_empty() { payload } else { new.iter().map(ModelEvent::size).sum() };
@@ -95,6 +96,7 @@ impl AnswerDecoder {
         }
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn read_stream(&mut self, events: &mut Vec<ModelEvent>) {
         let State::Stream(mut parser) = mem::replace(&mut self.state, State::Over) else { return };
         loop {
@@ -114,8 +116,9 @@ impl AnswerDecoder {
         self.state = State::Stream(parser);
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn read_event(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) {
-        let data = data.trim();
+        let data = data.trim_ascii();
         if data.is_empty() {
             return;
         }
@@ -221,6 +224,7 @@ impl AnswerDecoder {
 }
 
 impl Decoder for AnswerDecoder {
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {
         let mut bytes = bytes;
         if let State::Undecided = self.state {
@@ -273,7 +277,7 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// Ends the answer with an error of the decoder's own.
 pub(super) fn fail(events: &mut Vec<ModelEvent>, kind: ErrorKind, message: &str) {
-    events.push(ModelEvent::Failed(Error::new(kind, message)));
+    events.push(ModelEvent::Failed(Error::new(kind, message.to_owned())));
 }
 
 /// Whether a line of an event is an event's whole data.

@@ -32,14 +32,12 @@ impl<'text> Scanner<'text> {
     }
 
     /// An object: `member` is called at each value with the name, and reads the value.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, &'text str) -> Option<()>) -> Option<()> {
         self.expect(b'{')?;
         loop {
-            let name = self.string()?;
             // An escape could spell any name.
-            if name.as_bytes().contains(&b'\\') {
-                return None;
-            }
+            let (name, false) = self.string_and_escapes()? else { return None };
             self.expect(b':')?;
             member(self, name)?;
             match self.next()? {
@@ -58,6 +56,7 @@ impl<'text> Scanner<'text> {
     }
 
     /// A value that holds no others.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn scalar(&mut self) -> Option<Scalar<'text>> {
         match self.peek()? {
             b'"' => self.string().map(Scalar::Text),
@@ -75,6 +74,7 @@ impl<'text> Scanner<'text> {
     }
 
     /// A member that no decoder reads unless it says that this payload is an error.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn outer(&mut self, name: &str) -> Option<()> {
         let scalar = self.scalar()?;
         match (name, scalar) {
@@ -115,29 +115,37 @@ impl<'text> Scanner<'text> {
     }
 
     fn string(&mut self) -> Option<&'text str> {
+        self.string_and_escapes().map(|(text, _)| text)
+    }
+
+    /// A string as it is written between its quotes, and whether it holds an escape.
+    #[cfg_attr(crablet_small, optimize(speed))]
+    fn string_and_escapes(&mut self) -> Option<(&'text str, bool)> {
         self.expect(b'"')?;
-        let start = self.at;
-        let mut rest = self.text.as_bytes().get(start..)?.iter();
+        let bytes = self.text.as_bytes();
+        let (start, mut end, mut has_escape) = (self.at, self.at, false);
         loop {
-            match rest.next()? {
+            end += plain(bytes.get(end..)?);
+            match bytes.get(end)? {
                 b'"' => break,
-                b'\\' => match rest.next()? {
-                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
-                    b'u' => (0..4).try_for_each(|_| rest.next()?.is_ascii_hexdigit().then_some(()))?,
-                    _ => return None,
-                },
-                0..0x20 => return None,
-                _ => {}
+                b'\\' => has_escape = true,
+                _ => return None,
             }
+            end += match bytes.get(end + 1)? {
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+                b'u' if bytes.get(end + 2..end + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
+                _ => return None,
+            };
         }
-        self.at = self.text.len() - rest.len();
-        self.text.get(start..self.at - 1)
+        self.at = end + 1;
+        self.text.get(start..end).map(|text| (text, has_escape))
     }
 
     fn word(&mut self, word: &str) -> Option<Scalar<'text>> {
         self.token(self.text.get(self.at..)?.starts_with(word).then_some(word.len())?)
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn number(&mut self) -> Option<Scalar<'text>> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -149,6 +157,7 @@ impl<'text> Scanner<'text> {
         self.token(digits)
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn token(&mut self, length: usize) -> Option<Scalar<'text>> {
         let start = self.at;
         self.at += length;
@@ -158,12 +167,14 @@ impl<'text> Scanner<'text> {
 
 impl<'text> Slot<'text> {
     /// Reads the member's value.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn fill(&mut self, scanner: &mut Scanner<'text>) -> Option<()> {
         let is_first = self.0.replace(scanner.scalar()?).is_none();
         is_first.then_some(())
     }
 
     /// The text; empty for an absent member and for one of another type.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn text(self) -> Option<String> {
         match self.0 {
             Some(Scalar::Text(raw)) => unescaped(raw),
@@ -187,6 +198,26 @@ impl<'text> Slot<'text> {
             Some(Scalar::Text(_)) => None,
         }
     }
+}
+
+/// How many bytes come before the first quote, backslash or control character. Eight are looked at together: a byte that is zero in
+/// one of the differences is the first that borrows.
+#[cfg_attr(crablet_small, optimize(speed))]
+fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHEST: u64 = ONES << 7;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, bytes) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*bytes);
+        let below = |word: u64, least: u8| word.wrapping_sub(ONES * u64::from(least)) & !word;
+        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        let found = (below(word, 0x20) | is(b'"') | is(b'\\')) & HIGHEST;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    words.len() * 8 + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
 /// The text of a string that is known to be valid JSON; `None` when it holds half a surrogate pair.

@@ -15,6 +15,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(crate) fn encode(events: &[Event]) -> Self {
         let mut batch = Self { table: Vec::with_capacity(events.len() * 3), ..Self::default() };
         for event in events {
@@ -31,6 +32,7 @@ impl Batch {
         batch
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn delta(&mut self, kind: u32, block: u32, delta: &str) {
         let length = if delta.is_ascii() { delta.len() } else { delta.encode_utf16().count() };
         self.text.push_str(delta);

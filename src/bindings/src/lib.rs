@@ -4,6 +4,9 @@
 //! Structured values cross as JSON text and errors as objects; docs/decisions/0017 says why. Events cross once a batch, see
 //! `batch.rs`.
 
+// Hot functions of the small build of the npm package (docs/decisions/0034).
+#![cfg_attr(crablet_small, feature(optimize_attribute))]
+
 // What needs no JavaScript is also built for the native tests.
 #[cfg(any(test, target_arch = "wasm32"))]
 mod batch;

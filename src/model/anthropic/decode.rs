@@ -245,6 +245,7 @@ impl MessageDecoder {
 }
 
 impl Protocol for MessageDecoder {
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn scan(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> bool {
         let Some(BlockDelta { index, kind, text }) = BlockDelta::scan(payload) else { return false };
         self.write(index, kind, text, events);

@@ -12,6 +12,7 @@ pub(super) struct BlockDelta<'text> {
 
 impl<'text> BlockDelta<'text> {
     /// Reads a payload that is such a delta and nothing else; `None` for all others.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn scan(payload: &'text str) -> Option<Self> {
         let (mut kind, mut index) = (Slot::default(), Slot::default());
         let (mut delta_kind, mut text, mut thinking, mut json) = Default::default();

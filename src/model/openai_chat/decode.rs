@@ -311,6 +311,7 @@ impl ChatDecoder {
 }
 
 impl Protocol for ChatDecoder {
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn scan(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> bool {
         // The first chunk names the answer, which the scanner does not read.
         let Some(delta) = self.numbering.is_started().then(|| ChatDelta::scan(payload)).flatten() else { return false };

@@ -30,6 +30,7 @@ struct CallSlots<'text> {
 
 impl ChatDelta {
     /// Reads a chunk of one choice that is not over and counts nothing; `None` for all others.
+    #[cfg_attr(crablet_small, optimize(speed))]
     pub(super) fn scan(payload: &str) -> Option<Self> {
         let mut slots = Slots::default();
         let (mut has_choices, mut has_delta) = (false, false);
@@ -68,6 +69,7 @@ impl ChatDelta {
 }
 
 impl<'text> Slots<'text> {
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn member(&mut self, scanner: &mut Scanner<'text>, name: &str) -> Option<()> {
         match name {
             "content" => self.content.fill(scanner),
@@ -89,6 +91,7 @@ impl<'text> Slots<'text> {
 }
 
 impl<'text> CallSlots<'text> {
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn member(&mut self, scanner: &mut Scanner<'text>, name: &str) -> Option<()> {
         match name {
             "index" => self.index.fill(scanner),
@@ -107,6 +110,7 @@ impl<'text> CallSlots<'text> {
         }
     }
 
+    #[cfg_attr(crablet_small, optimize(speed))]
     fn piece(self) -> Option<Piece> {
         // Arguments that are no string are kept as they are written, which is the walk's business.
         self.arguments.written()?;
