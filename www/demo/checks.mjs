@@ -1,10 +1,13 @@
 // What must hold in the demo, from the user's side. Each suite is a function of the running demo and the open page.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Demo, expectGone } from "./demo-process.mjs";
 import { freePort, startEverything } from "./everything.mjs";
+import { sampleServer, setUp } from "./setup.mjs";
+import { startShim } from "./shim.mjs";
 
 /** The most layout shift that streaming may cause; Chromium's own limit for "good" is ten times as much. */
 const MAX_LAYOUT_SHIFT = 0.01;
@@ -286,11 +289,72 @@ async function httpServer({ check, playground, screenshotFolder }) {
   }
 }
 
-/** The tokens that the demo hands to its page. */
-async function secretsOf(demo) {
+async function pairing({ check, demo, playground, screenshotFolder }) {
+  const { page } = playground;
+  const folder = await mkdtemp(join(tmpdir(), "crablet-pairing-"));
+  const server = await sampleServer(demo.filesFolder);
+  const shim = await startShim({
+    binary: await setUp(() => {}),
+    folder,
+    origin: new URL(demo.pageAddress).origin,
+    servers: { notes: server, files: server },
+    log: () => {},
+    onExit: () => {},
+  });
+  const openForm = async () => {
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByLabel("Shim code").check();
+    await page.getByLabel("Shim address").fill(shim.url);
+  };
+  try {
+    await check("a code that is none and one that is wrong are told in the form", async () => {
+      await openForm();
+      const form = page.getByRole("form", { name: "Add a tool server" });
+      await form.getByLabel("Pairing code").fill("abc");
+      await form.getByRole("button", { name: "Connect" }).click();
+      await form.getByRole("alert").waitFor();
+      const code = await shim.pair();
+      await form.getByLabel("Pairing code").fill([...code].reverse().join(""));
+      await form.getByRole("button", { name: "Connect" }).click();
+      await form.getByRole("alert").filter({ hasText: /code/ }).waitFor();
+      assert.deepEqual(await playground.accessibilityFaults(), []);
+      await page.screenshot({ path: join(screenshotFolder, "pairing-1280.png") });
+      await form.getByRole("button", { name: "Cancel" }).click();
+    });
+
+    await check("the code of the shim's terminal connects its servers, and takes no other one's place", async () => {
+      await openForm();
+      await page.getByLabel("Pairing code").fill(await shim.pair());
+      await page.getByRole("button", { name: "Connect", exact: true }).click();
+      await page.locator('.server[data-server="notes"][data-state="ready"]').waitFor();
+      await page.getByText(/The code was right, but files is not added/).waitFor();
+      await page.getByRole("button", { name: "Cancel" }).click();
+      const [{ url }] = await serversOf(demo);
+      assert.equal(await playground.server("files").locator(".server-address").textContent(), url);
+    });
+  } finally {
+    // None is there where the check failed.
+    for (const button of await playground
+      .server("notes")
+      .getByRole("button", { name: /Remove/ })
+      .all())
+      await button.click();
+    await shim.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The servers that the demo hands to its page. */
+async function serversOf(demo) {
   const address = new URL(demo.pageAddress);
   const response = await fetch(new URL(`demo-${address.hash.slice("#demo=".length)}.json`, address));
   const { servers } = await response.json();
+  return servers;
+}
+
+/** The tokens among them. */
+async function secretsOf(demo) {
+  const servers = await serversOf(demo);
   const secrets = servers.map(({ token }) => token).filter((token) => token !== undefined);
   assert.ok(secrets.length > 0);
   return secrets;
@@ -454,4 +518,16 @@ async function endings({ check, demo }) {
 }
 
 // The looks come first: the folder is still as a user finds it.
-export const suites = [looks, tools, streaming, followUps, badInput, httpServer, sessions, secrets, lostShim, endings];
+export const suites = [
+  looks,
+  tools,
+  streaming,
+  followUps,
+  badInput,
+  httpServer,
+  pairing,
+  sessions,
+  secrets,
+  lostShim,
+  endings,
+];

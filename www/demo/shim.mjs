@@ -18,9 +18,9 @@ const guard = join(dirname(fileURLToPath(import.meta.url)), "guard.mjs");
 /**
  * Starts the shim and grants a token.
  *
- * @param {{ binary: string, folder: string, origin?: string, name: string, server: object, servers?: Record<string, object>, log: (line: string) => void, onExit: (code: number) => void }} options
+ * @param {{ binary: string, folder: string, origin?: string, name?: string, server?: object, servers?: Record<string, object>, log: (line: string) => void, onExit: (code: number) => void }} options
  *   `folder` is a private folder for its configuration and state; without an `origin` the token is for programs that are no
- *   browser; with `servers` it runs several, by name
+ *   browser; it runs `server` as `name`, or all `servers` by name
  * @returns {Promise<{ url: string, token: string, pid: number, pair: () => Promise<string>, stop: () => Promise<void> }>}
  *   `pair` shows a code for the same client and servers, as `crablet-shim pair` does in a terminal
  */

@@ -1,10 +1,10 @@
-// The MCP servers, their state and their tools, and the form that adds one.
+// The MCP servers, their state and their tools.
 import { useSignal } from "@preact/signals";
 import { wordsFor } from "../ui/error-words";
-import { Field } from "../ui/field";
 import { AlertIcon, CheckIcon, ChevronIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
-import { DEFAULT_SHIM_URL, problemOf, type ServerSettings } from "./server-settings";
-import { addServer, connect, removeServer, serverStates, type ServerState } from "./servers";
+import { ServerForm } from "./server-form";
+import { DEFAULT_SHIM_URL, type ServerSettings } from "./server-settings";
+import { connect, removeServer, serverStates, type ServerState } from "./servers";
 import { ToolEntry } from "./tool-entry";
 import { asksBeforeTools, serverSettings } from "./settings";
 
@@ -117,88 +117,5 @@ function StateMark({ state }: { readonly state: ServerState | undefined }) {
       )}
       <span class="visually-hidden">{STATE_WORDS[status]}</span>
     </span>
-  );
-}
-
-function ServerForm({ onClose }: { readonly onClose: () => void }) {
-  const type = useSignal<ServerSettings["type"]>("http");
-  const name = useSignal("");
-  const url = useSignal("");
-  const token = useSignal("");
-  const problem = useSignal<string | undefined>(undefined);
-
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    const base = { name: name.value.trim(), url: url.value.trim() };
-    const settings: ServerSettings =
-      type.value === "http" ? { type: "http", ...base } : { type: "shim", ...base, token: token.value.trim() };
-    problem.value = problemOf(
-      settings,
-      serverSettings.value.map((server) => server.name),
-    );
-    if (problem.value) return;
-    addServer(settings);
-    onClose();
-  };
-
-  return (
-    <form class="server-form" onSubmit={submit} aria-label="Add a tool server">
-      <fieldset class="segments">
-        <legend class="visually-hidden">How it is reached</legend>
-        {(["http", "shim"] as const).map((choice) => (
-          <label key={choice}>
-            <input
-              type="radio"
-              name="server-type"
-              checked={type.value === choice}
-              onChange={() => (type.value = choice)}
-            />
-            <span>{choice === "http" ? "By address" : "Through the shim"}</span>
-          </label>
-        ))}
-      </fieldset>
-      <Field
-        id="server-name"
-        label={type.value === "http" ? "Name" : "Server name, as the shim knows it"}
-        value={name.value}
-        onInput={(value) => (name.value = value)}
-      />
-      <Field
-        id="server-url"
-        label={type.value === "http" ? "Address" : "Shim address"}
-        isAddress
-        optional={type.value === "shim"}
-        placeholder={type.value === "http" ? "https://example.com/mcp" : DEFAULT_SHIM_URL}
-        value={url.value}
-        onInput={(value) => (url.value = value)}
-      />
-      {type.value === "shim" && (
-        <Field
-          id="server-token"
-          label="Token"
-          type="password"
-          value={token.value}
-          onInput={(value) => (token.value = value)}
-        />
-      )}
-      {type.value === "shim" && (
-        <p class="help">
-          In a terminal: <code>crablet-shim grant --origin {location.origin} --server NAME</code> prints the token.
-        </p>
-      )}
-      {problem.value && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
-      <div class="form-buttons">
-        <button type="submit" class="button">
-          Connect
-        </button>
-        <button type="button" class="quiet-button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
-    </form>
   );
 }
