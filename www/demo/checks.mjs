@@ -25,7 +25,10 @@ async function tools({ check, demo, playground }) {
   const { page } = playground;
   await check("the page connects to the MCP server through the shim and lists its tools", async () => {
     await page.locator('.server[data-server="files"][data-state="ready"]').waitFor();
-    const count = Number.parseInt(await playground.server("files").locator(".tools > summary").textContent(), 10);
+    const count = Number.parseInt(
+      await playground.server("files").locator('.offers[data-kind="tool"] > summary').textContent(),
+      10,
+    );
     assert.ok(count >= 10, `${count} tools`);
   });
 
@@ -196,8 +199,8 @@ async function httpServer({ check, playground, screenshotFolder }) {
 
     await check("a tool can be tried by hand, with wrong input too", async () => {
       const server = playground.server("everything");
-      await server.locator(".tools > summary").click();
-      const entry = server.locator(".tool-entry", { has: page.getByText("echo", { exact: true }) });
+      await server.getByText(/^\d+ tools$/).click();
+      const entry = server.locator(".offer", { has: page.getByText("echo", { exact: true }) });
       // Its title and the server's hints about it.
       await entry.getByText("Echo Tool").waitFor();
       await entry.locator("summary").click();
@@ -207,7 +210,50 @@ async function httpServer({ check, playground, screenshotFolder }) {
       await entry.getByLabel("Input, as JSON").fill('{"message": "by hand"}');
       await entry.getByRole("button", { name: "Call it" }).click();
       await entry.getByText("Echo: by hand").waitFor();
-      await server.locator(".tools > summary").click();
+      await server.getByText(/^\d+ tools$/).click();
+    });
+
+    await check("resources can be read by hand, those of a template too, and a wrong address is told", async () => {
+      const server = playground.server("everything");
+      await server.getByText(/^\d+ resources$/).click();
+      const listed = server.locator(".offer", { hasText: "demo://resource/static/document/features.md" });
+      await listed.locator("summary").click();
+      await listed.getByRole("button", { name: "Read it" }).click();
+      await listed.getByText("Everything Server", { exact: false }).last().waitFor();
+      const template = server.locator(".offer", { hasText: "demo://resource/dynamic/text/{resourceId}" });
+      await template.locator("summary").click();
+      await template.getByRole("textbox").fill("demo://resource/dynamic/text/none");
+      await template.getByRole("button", { name: "Read it" }).click();
+      await template.getByRole("alert").waitFor();
+      const id = String(1 + Math.floor(Math.random() * 1_000_000));
+      await template.getByRole("textbox").fill(`demo://resource/dynamic/text/${id}`);
+      await template.getByRole("button", { name: "Read it" }).click();
+      await template.getByText(`Resource ${id}: This is a plaintext resource`).waitFor();
+      assert.deepEqual(await playground.accessibilityFaults(), []);
+      await page.screenshot({ path: join(screenshotFolder, "resources-1280.png") });
+      await server.getByText(/^\d+ resources$/).click();
+    });
+
+    await check("a prompt is filled in by hand, and becomes the message to be sent", async () => {
+      const server = playground.server("everything");
+      await server.getByText(/^\d+ prompts$/).click();
+      const entry = server.locator(".offer", { hasText: "Arguments Prompt" });
+      await entry.locator("summary").click();
+      await entry.getByRole("button", { name: "Fill it in" }).click();
+      await entry.getByRole("alert").waitFor();
+      const city = `Town ${random()}`;
+      await entry.getByLabel("city").fill(city);
+      await entry.getByRole("button", { name: "Fill it in" }).click();
+      await entry.getByText(`What's weather in ${city}?`).waitFor();
+      await entry.getByRole("button", { name: "Use as my message" }).click();
+      await entry.getByRole("status").filter({ hasText: "stands in the message field" }).waitFor();
+      assert.equal(await page.locator("#prompt").inputValue(), `What's weather in ${city}?`);
+      await page.emulateMedia({ colorScheme: "dark" });
+      assert.deepEqual(await playground.accessibilityFaults(), []);
+      await page.screenshot({ path: join(screenshotFolder, "prompt-1280-dark.png") });
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.locator("#prompt").fill("");
+      await server.getByText(/^\d+ prompts$/).click();
     });
 
     await check("a picture that a tool returns is shown", async () => {

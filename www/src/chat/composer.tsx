@@ -1,15 +1,14 @@
 // The field to write in: sends a prompt, steers the run that is working, or says what comes after it.
 import { useEffect, useRef } from "preact/hooks";
-import { useSignal } from "@preact/signals";
 import { QueueIcon, SendIcon, StopIcon } from "../ui/icons";
 import { isScripted } from "../connection/settings";
 import { abort, isRunning, send, transcript } from "./conversation";
+import { draft } from "./draft";
 
 export function Composer() {
-  const text = useSignal("");
   const field = useRef<HTMLTextAreaElement>(null);
   const { tokens } = transcript.value;
-  const isReady = text.value.trim() !== "";
+  const isReady = draft.value.trim() !== "";
 
   // Where there is a keyboard, one can begin to write at once; on a phone the focus would cover half the page.
   useEffect(() => {
@@ -18,8 +17,8 @@ export function Composer() {
 
   const submit = (whileRunning: "steer" | "follow-up" = "steer") => {
     if (!isReady) return;
-    send(text.value.trim(), whileRunning);
-    text.value = "";
+    send(draft.value.trim(), whileRunning);
+    draft.value = "";
     field.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -50,8 +49,8 @@ export function Composer() {
           rows={1}
           enterkeyhint="send"
           placeholder={isRunning.value ? "Steer the agent while it works" : "Ask something"}
-          value={text.value}
-          onInput={(event) => (text.value = event.currentTarget.value)}
+          value={draft.value}
+          onInput={(event) => (draft.value = event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
         {isRunning.value && (

@@ -1,11 +1,11 @@
-// The MCP servers, their state and their tools.
+// The MCP servers, their state and what they offer.
 import { useSignal } from "@preact/signals";
 import { wordsFor } from "../ui/error-words";
-import { AlertIcon, CheckIcon, ChevronIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
+import { AlertIcon, CheckIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
+import { OfferLists } from "./offer-lists";
 import { ServerForm } from "./server-form";
 import { DEFAULT_SHIM_URL, type ServerSettings } from "./server-settings";
 import { connect, removeServer, serverStates, type ServerState } from "./servers";
-import { ToolEntry } from "./tool-entry";
 import { asksBeforeTools, serverSettings } from "./settings";
 
 export function ServerList() {
@@ -81,21 +81,7 @@ function ServerRow({
           <strong>{wordsFor(state.error).title}.</strong> {state.error.message}
         </div>
       )}
-      {state?.status === "ready" && (
-        <details class="tools">
-          <summary>
-            <ChevronIcon />
-            {state.tools.length} {state.tools.length === 1 ? "tool" : "tools"}
-          </summary>
-          <ul>
-            {state.tools.map((tool) => (
-              <li key={tool.name}>
-                <ToolEntry tool={tool} settings={settings} />
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
+      {state?.status === "ready" && <OfferLists offers={state.offers} settings={settings} />}
     </li>
   );
 }

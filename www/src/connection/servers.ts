@@ -1,14 +1,14 @@
-// The MCP servers of the page: each with its state and the tools it offers.
+// The MCP servers of the page: each with its state and what it offers.
 import { signal } from "@preact/signals";
-import type { ErrorInfo, McpServer, McpTool } from "crablet";
+import type { ErrorInfo, McpServer } from "crablet";
 import { infoOf } from "../ui/error-words";
-import { listTools } from "./server-tools";
+import { listOffers, type Offers } from "./server-offers";
 import { serverOf, type ServerSettings } from "./server-settings";
 import { serverSettings } from "./settings";
 
 export type ServerState =
   | { readonly status: "connecting" }
-  | { readonly status: "ready"; readonly tools: readonly McpTool[] }
+  | { readonly status: "ready"; readonly offers: Offers }
   | { readonly status: "failed"; readonly error: ErrorInfo };
 
 /** Counts the times that the user asked for fresh connections: an agent with older ones is not used any more. */
@@ -41,7 +41,7 @@ export function reconnectAll(): void {
   for (const settings of serverSettings.value) void connect(settings);
 }
 
-/** Connects to one server and reads which tools it offers. What goes wrong is the server's state, never a rejection. */
+/** Connects to one server and reads what it offers. What goes wrong is the server's state, never a rejection. */
 export async function connect(settings: ServerSettings): Promise<void> {
   connectionsAsked.value += 1;
   setState(settings.name, { status: "connecting" });
@@ -61,7 +61,7 @@ export function checkAll(): void {
 
 async function look(settings: ServerSettings): Promise<void> {
   try {
-    setState(settings.name, { status: "ready", tools: await listTools(serverOf(settings)) });
+    setState(settings.name, { status: "ready", offers: await listOffers(serverOf(settings)) });
   } catch (error) {
     setState(settings.name, { status: "failed", error: infoOf(error) });
   }

@@ -1,18 +1,15 @@
 // One tool of a server: what it is for, what it takes, and a call by hand.
 import { useSignal } from "@preact/signals";
-import { CrabletError, type ErrorInfo, type McpResult, type McpTool } from "crablet";
-import { useRef } from "preact/hooks";
+import { CrabletError, type McpResult, type McpTool } from "crablet";
 import { ToolResult } from "../chat/tool-result";
-import { infoOf } from "../ui/error-words";
 import { serverOf, type ServerSettings } from "./server-settings";
 import { sampleInput } from "./sample-input";
-import { callTool, partsOf } from "./server-tools";
-
-type Outcome = { readonly result: McpResult } | { readonly error: ErrorInfo } | "running" | undefined;
+import { callTool, partsOf } from "./server-offers";
+import { Trial } from "./trial";
 
 export function ToolEntry({ tool, settings }: { readonly tool: McpTool; readonly settings: ServerSettings }) {
   return (
-    <details class="tool-entry">
+    <details class="offer">
       <summary>
         <code>{tool.name}</code>
         <Hints tool={tool} />
@@ -47,24 +44,13 @@ function Hints({ tool }: { readonly tool: McpTool }) {
 
 function TryTool({ tool, settings }: { readonly tool: McpTool; readonly settings: ServerSettings }) {
   const input = useSignal(JSON.stringify(sampleInput(tool.inputSchema), undefined, 2));
-  const outcome = useSignal<Outcome>(undefined);
-  const controller = useRef<AbortController>(undefined);
   const id = `try-${settings.name}-${tool.name}`;
-
-  const run = async (event: SubmitEvent) => {
-    event.preventDefault();
-    outcome.value = "running";
-    controller.current = new AbortController();
-    try {
-      const { signal } = controller.current;
-      outcome.value = { result: await callTool(serverOf(settings), tool.name, parsed(input.value), signal) };
-    } catch (error) {
-      outcome.value = controller.current.signal.aborted ? undefined : { error: infoOf(error) };
-    }
-  };
-
   return (
-    <form class="try-tool" onSubmit={(event) => void run(event)}>
+    <Trial
+      verb="Call it"
+      ask={async (signal) => callTool(serverOf(settings), tool.name, parsed(input.value), signal)}
+      show={(result) => <ResultView result={result} />}
+    >
       <label for={id}>Input, as JSON</label>
       <textarea
         id={id}
@@ -75,17 +61,7 @@ function TryTool({ tool, settings }: { readonly tool: McpTool; readonly settings
           input.value = event.currentTarget.value;
         }}
       />
-      {outcome.value === "running" ? (
-        <button type="button" class="quiet-button" onClick={() => controller.current?.abort()}>
-          <i class="spinner" /> Stop
-        </button>
-      ) : (
-        <button type="submit" class="quiet-button">
-          Call it
-        </button>
-      )}
-      <OutcomeView outcome={outcome.value} />
-    </form>
+    </Trial>
   );
 }
 
@@ -98,16 +74,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
-  if (outcome === undefined || outcome === "running") return null;
-  if ("error" in outcome) {
-    return (
-      <p class="problem" role="alert">
-        {outcome.error.message}
-      </p>
-    );
-  }
-  const { content, structuredContent, isError } = outcome.result;
+function ResultView({ result: { content, structuredContent, isError } }: { readonly result: McpResult }) {
   return (
     <div class="tool-body" data-outcome={isError ? "error" : "ok"}>
       <strong>{isError ? "The tool failed" : "Result"}</strong>
