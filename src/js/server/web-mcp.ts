@@ -25,9 +25,13 @@ export interface ToolSource {
 
 /** What of `document.modelContext` is used. */
 export interface ModelContext {
+  /** The tools that are registered now. */
   getTools(): Promise<readonly RegisteredTool[]>;
+  /** Runs one of them, and gives what it returned as text. */
   executeTool(tool: RegisteredTool, input: object, options: { readonly signal: AbortSignal }): Promise<string>;
+  /** Calls the listener whenever tools are registered or taken away. */
   addEventListener(type: "toolchange", listener: () => void): void;
+  /** Takes a listener away. */
   removeEventListener(type: "toolchange", listener: () => void): void;
 }
 
