@@ -1,6 +1,6 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded size bench bench-shim lint fuzz
+.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded size bench bench-shim docs docs-api lint fuzz
 
 package_needs := rust wasm npm:src/js
 matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
@@ -50,6 +50,9 @@ bench: package ## Measures the packed npm package beside its peers, against the 
 
 bench-shim: ## Measures crablet-shim beside direct stdio, a bare relay and other bridges, against the targets
 	@scripts/with.sh rust npm:pkg-tests/bench -- node pkg-tests/bench/shim.mjs
+
+docs: docs-api ## Writes the documentation as a site into dist/docs/
+	@scripts/with.sh npm:docs/reference -- node scripts/site.mjs
 
 docs-api: ## Writes the API reference of the npm package and the crate into target/reference/
 	@scripts/with.sh rust npm:src/js npm:docs/reference -- node scripts/reference.mjs

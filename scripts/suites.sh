@@ -16,7 +16,7 @@ test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                 
 test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium           | node www/demo/demo-check.mjs
 test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
 further | lint       | rust wasm windows deny hack npm:.                            | scripts/lint.sh
-further | docs-api   | rust npm:src/js npm:docs/reference                           | node scripts/reference.mjs
+further | docs       | rust npm:src/js npm:docs/reference                           | node scripts/reference.mjs && node scripts/site.mjs
 further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
 further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
