@@ -406,7 +406,7 @@ async function secretsOf(demo) {
   return secrets;
 }
 
-async function sessions({ check, demo, playground }) {
+async function sessions({ check, demo, playground, screenshotFolder }) {
   const { page } = playground;
   await check("a conversation can be saved to a file, and taken up from it", async () => {
     const file = await surprise(demo);
@@ -430,6 +430,40 @@ async function sessions({ check, demo, playground }) {
       ["ok"],
     );
     assert.ok((await playground.ask("Count to 3")).includes("1, 2, 3"));
+  });
+
+  await check("one can go on from an earlier message, come back to what was left, and fork", async () => {
+    await playground.newConversation();
+    await playground.ask("Count to 3");
+    await playground.ask("Count to 4");
+    await page.getByRole("tab", { name: "Inspector" }).click();
+    const row = (text) => page.locator(".tree details").filter({ has: page.getByText(text, { exact: true }) });
+    const press = async (text, button) => {
+      await row(text).locator("summary").click();
+      await row(text).getByRole("button", { name: button }).click();
+    };
+    const prompts = () => page.locator(".user-message").allInnerTexts();
+    await press("1, 2, 3", "Go on from here");
+    await page.locator(".user-message", { hasText: "Count to 4" }).waitFor({ state: "detached" });
+    assert.ok((await playground.ask("Count to 5")).includes("1, 2, 3, 4, 5"));
+    assert.deepEqual(await prompts(), ["Count to 3", "Count to 5"]);
+    await page.locator('.tree li[data-current="no"]', { hasText: "Count to 4" }).waitFor();
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await playground.accessibilityFaults(), []);
+      await page.screenshot({ path: join(screenshotFolder, `tree-1280-${colorScheme}.png`) });
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await press("1, 2, 3, 4", "Go on from here");
+    await page.locator(".user-message", { hasText: "Count to 4" }).waitFor();
+    assert.deepEqual(await prompts(), ["Count to 3", "Count to 4"]);
+    await press("Count to 3", "Fork here");
+    await page.locator(".user-message", { hasText: "Count to 4" }).waitFor({ state: "detached" });
+    assert.equal(await page.locator(".tree li").count(), 1);
+    await page.getByRole("button", { name: "Change to the other conversation" }).click();
+    await page.locator(".user-message", { hasText: "Count to 4" }).waitFor();
+    assert.equal(await page.locator(".tree li").count(), 6);
+    await page.getByRole("tab", { name: "Connection" }).click();
   });
 
   await check("a run that a reload interrupts is taken up again", async () => {

@@ -1,6 +1,14 @@
 // The conversation of the page: one session of the agent, and the transcript that its events make.
 import { computed, signal } from "@preact/signals";
-import { Agent, CrabletError, type AgentEvent, type Run, type Session, type SessionSnapshot } from "crablet";
+import {
+  Agent,
+  type AgentEvent,
+  CrabletError,
+  type Run,
+  type Session,
+  type SessionSnapshot,
+  type TreeEntry,
+} from "crablet";
 import { modelOf, problemsOf } from "../connection/providers";
 import { check, checkAll, configuredServers, connectionsAsked } from "../connection/servers";
 import { asksBeforeTools, modelSettings, serverSettings } from "../connection/settings";
@@ -20,6 +28,14 @@ export const isRunning = signal(false);
 /** Whether a loaded conversation stopped in the middle of a run, which can be taken up again. */
 export const isInterrupted = signal(false);
 export const isEmpty = computed(() => transcript.value.items.length === 0);
+
+/** Every message of the session, and the one that the next prompt follows. As they were when nothing worked on it. */
+export const tree = signal<{ readonly entries: readonly TreeEntry[]; readonly head: string | undefined }>({
+  entries: [],
+  head: undefined,
+});
+/** The conversation that a fork left, or the fork when the user went back. Never more than one. */
+export const otherConversation = signal<SessionSnapshot | undefined>(undefined);
 
 /** The newest transcript and log; the signals follow them once per frame, so that a fast stream does not render more often than the screen shows. */
 let current: Transcript = EMPTY;
@@ -84,6 +100,43 @@ export async function load(snapshot: SessionSnapshot): Promise<void> {
   const { messages, status } = loaded.getState();
   replace(snapshot, withMessages(EMPTY, messages));
   isInterrupted.value = status === "interrupted";
+  showTree(loaded);
+}
+
+/**
+ * Goes to another place of the session: the next prompt follows this message.
+ *
+ * @throws CrabletError `busy` while a run is not finished, `invalid-input` when no conversation can go on there.
+ */
+export async function goTo(messageId: string): Promise<void> {
+  const session = await sessionForSettings();
+  await session.seek(messageId);
+  update(withMessages(EMPTY, session.getState().messages));
+  showTree(session);
+}
+
+/**
+ * Begins another conversation with the messages up to this one. The one that is left can be gone back to.
+ *
+ * @throws CrabletError `invalid-input` when no conversation can go on there.
+ */
+export async function forkAt(messageId: string): Promise<void> {
+  const session = await sessionForSettings();
+  await loadBeside(session.fork(messageId), session.toJSON());
+}
+
+/** Goes to the conversation that a fork left, or back to the fork. */
+export async function swapConversations(): Promise<void> {
+  if (otherConversation.value) await loadBeside(otherConversation.value, save());
+}
+
+async function loadBeside(snapshot: SessionSnapshot, left: SessionSnapshot): Promise<void> {
+  await load(snapshot);
+  otherConversation.value = left;
+}
+
+function showTree(session: Session): void {
+  tree.value = { entries: session.tree(), head: session.getState().messages.at(-1)?.id };
 }
 
 function replace(snapshot: SessionSnapshot | undefined, next: Transcript): void {
@@ -91,6 +144,8 @@ function replace(snapshot: SessionSnapshot | undefined, next: Transcript): void 
   session = undefined;
   saved = snapshot;
   isInterrupted.value = false;
+  tree.value = { entries: [], head: undefined };
+  otherConversation.value = undefined;
   currentLog = EMPTY_LOG;
   update(next);
 }
@@ -120,6 +175,7 @@ async function work(begin: (session: Session) => Run | undefined): Promise<void>
   } finally {
     run = undefined;
     isRunning.value = false;
+    if (session) showTree(session.session);
   }
 }
 

@@ -1,4 +1,4 @@
-// The inspector: where the time went, every event as it came, and the conversation as a file.
+// The inspector: the conversation as a file and as a tree, where the time went, and every event as it came.
 import { useSignal } from "@preact/signals";
 import { eventLog, isEmpty } from "../chat/conversation";
 import { loadFromFile, saveToFile } from "../chat/session-file";
@@ -6,6 +6,8 @@ import { infoOf } from "../ui/error-words";
 import { ChevronIcon } from "../ui/icons";
 import { Scrollable } from "../ui/scrollable";
 import type { LogEntry } from "./event-log";
+import { Newest } from "./newest";
+import { SessionTree } from "./session-tree";
 import { runsOf, type RunSpans, type Span } from "./waterfall";
 
 export function InspectorPanel() {
@@ -14,6 +16,7 @@ export function InspectorPanel() {
   return (
     <>
       <SessionFile />
+      <SessionTree />
       {runs.length === 0 ? (
         <div class="panel-section">
           <p class="help">
@@ -109,36 +112,29 @@ function SpanRow({ span, duration }: { readonly span: Span; readonly duration: n
   );
 }
 
-/** How many events are listed at first: the newest ones. */
-const SHOWN = 120;
-
 function EventList({ entries }: { readonly entries: readonly LogEntry[] }) {
-  const isWhole = useSignal(false);
   const origin = entries[0]?.at ?? 0;
-  const shown = isWhole.value ? entries : entries.slice(-SHOWN);
   return (
-    <>
-      {shown.length < entries.length && (
-        <button type="button" class="quiet-button" onClick={() => (isWhole.value = true)}>
-          Show all {entries.length}
-        </button>
+    <Newest
+      entries={entries}
+      show={(shown) => (
+        <ol class="events">
+          {shown.map((entry) => (
+            <li key={entry.id}>
+              <details>
+                <summary>
+                  <ChevronIcon />
+                  <code>{entry.event.type}</code>
+                  {entry.count > 1 && <span class="event-count">× {entry.count}</span>}
+                  <span class="event-time">{milliseconds(entry.at - origin)}</span>
+                </summary>
+                <Scrollable>{JSON.stringify(entry.event, undefined, 2)}</Scrollable>
+              </details>
+            </li>
+          ))}
+        </ol>
       )}
-      <ol class="events">
-        {shown.map((entry) => (
-          <li key={entry.id}>
-            <details>
-              <summary>
-                <ChevronIcon />
-                <code>{entry.event.type}</code>
-                {entry.count > 1 && <span class="event-count">× {entry.count}</span>}
-                <span class="event-time">{milliseconds(entry.at - origin)}</span>
-              </summary>
-              <Scrollable>{JSON.stringify(entry.event, undefined, 2)}</Scrollable>
-            </details>
-          </li>
-        ))}
-      </ol>
-    </>
+    />
   );
 }
 
