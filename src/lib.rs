@@ -131,6 +131,11 @@ pub use time::Millis;
 #[doc = include_str!("../docs/rust.md")]
 mod guide {}
 
+/// The quick start, whose Rust is compiled.
+#[cfg(all(doctest, feature = "native", feature = "models"))]
+#[doc = include_str!("../docs/quick-start.md")]
+mod quick_start {}
+
 /// The guide for structured output, whose Rust is compiled.
 #[cfg(all(doctest, feature = "native", feature = "models"))]
 #[doc = include_str!("../docs/structured-output.md")]
