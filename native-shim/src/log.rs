@@ -1,12 +1,27 @@
 //! The shim's own log: lines on standard error. No message, no token and no proof is ever written to it.
+//!
+//! Whoever started the shim may never read its standard error, and a full pipe takes nothing more. Lines therefore go to a
+//! thread of their own, and what it cannot write in time is counted and left out: no client waits for a log.
 
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crablet::native::process::{LogLine, LogSource};
 
-/// Writes a line.
+/// Writes a line. Never blocks.
 pub(crate) fn note(text: impl AsRef<str>) {
-    eprintln!("crablet-shim: {}", text.as_ref());
+    LOG.line(&format!("crablet-shim: {}", text.as_ref()));
+}
+
+/// Writes why a command failed. Never blocks.
+pub(crate) fn note_failure(error: &impl std::fmt::Display) {
+    LOG.line(&error.to_string());
+}
+
+/// Waits until everything is written, though not long for a reader that takes nothing. The last thing before the end.
+pub(crate) fn flush() {
+    LOG.flush(FLUSH_LIMIT);
 }
 
 /// Shows what a server prints for people.
@@ -49,6 +64,146 @@ impl Flood {
     }
 }
 
+static LOG: LazyLock<Log> = LazyLock::new(|| Log::start(io::stderr()));
+
+/// The way to the thread that writes.
+#[derive(Debug)]
+struct Log(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    backlog: Mutex<Backlog>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Backlog {
+    /// Whole lines that wait to be written.
+    text: String,
+    /// How many lines found no room after that text.
+    lost: u64,
+    is_writing: bool,
+}
+
+impl Log {
+    fn start(output: impl Write + Send + 'static) -> Self {
+        let shared = Arc::new(Shared::default());
+        let writer = Arc::clone(&shared);
+        // Without a thread only the log is lost.
+        drop(std::thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_all_to(output)));
+        Self(shared)
+    }
+
+    fn line(&self, text: &str) {
+        self.0.backlog().add(text);
+        self.0.changed.notify_all();
+    }
+
+    fn flush(&self, limit: Duration) {
+        let waits = |backlog: &mut Backlog| backlog.is_writing || !backlog.is_empty();
+        drop(self.0.changed.wait_timeout_while(self.0.backlog(), limit, waits));
+    }
+}
+
+impl Shared {
+    /// Writes for ever.
+    fn write_all_to(&self, mut output: impl Write) {
+        let mut backlog = self.backlog();
+        loop {
+            backlog.is_writing = false;
+            self.changed.notify_all();
+            backlog =
+                self.changed.wait_while(backlog, |backlog| backlog.is_empty()).unwrap_or_else(PoisonError::into_inner);
+            let text = backlog.take();
+            backlog.is_writing = true;
+            drop(backlog);
+            // A log that nobody can read any more is no reason to end.
+            drop(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
+            backlog = self.backlog();
+        }
+    }
+
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backlog {
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.lost == 0
+    }
+
+    fn add(&mut self, line: &str) {
+        if self.text.len() + line.len() > BACKLOG_BYTES {
+            self.lost += 1;
+            return;
+        }
+        self.tell_lost();
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn take(&mut self) -> String {
+        self.tell_lost();
+        std::mem::take(&mut self.text)
+    }
+
+    /// Says where lines are missing.
+    fn tell_lost(&mut self) {
+        match std::mem::take(&mut self.lost) {
+            0 => {}
+            lost => self.text.push_str(&format!("crablet-shim: {lost} lines were lost: nobody read the log in time\n")),
+        }
+    }
+}
+
+/// The most text that waits for a reader of the log: several minutes of a busy shim.
+const BACKLOG_BYTES: usize = 256 * 1024;
+
+/// How long the end of the shim waits for a reader of the log.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
+
 /// What a person can follow; a server in debug mode prints thousands.
 const FLOOD_LINES: u32 = 200;
 const FLOOD_SPAN: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_nobody_reads_holds_up_nothing_and_says_what_is_missing() {
+        let (reader, writer) = io::pipe().unwrap();
+        let log = Log::start(writer);
+        let line = "x".repeat(1023);
+        // Twice what fits into the backlog, the text that is being written and the pipe.
+        let count = 2 * (2 * BACKLOG_BYTES + 64 * 1024) / 1024;
+        (0..count).for_each(|_| log.line(&line));
+        log.flush(Duration::ZERO);
+        for (written, read) in BufReader::new(reader).lines().enumerate() {
+            let read = read.unwrap();
+            if let Some(rest) = read.strip_prefix("crablet-shim: ") {
+                let lost: usize = rest.split(' ').next().unwrap().parse().unwrap();
+                assert!(lost >= count / 2, "{lost}");
+                assert_eq!(written + lost, count);
+                return;
+            }
+            assert_eq!(read, line);
+        }
+        panic!("what was lost is not told");
+    }
+
+    #[test]
+    fn a_log_whose_reader_is_gone_is_no_trouble() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let log = Log::start(writer);
+        for _ in 0..3 {
+            log.line("nobody reads this");
+            // Nothing is left waiting.
+            log.flush(Duration::MAX);
+        }
+    }
+}

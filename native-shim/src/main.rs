@@ -84,11 +84,13 @@ fn main() -> ExitCode {
             return crablet::native::process::guardian_main(arguments);
         }
     }
-    match cli::run(cli::Arguments::parse()) {
+    let code = match cli::run(cli::Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            log::note_failure(&error);
             ExitCode::FAILURE
         }
-    }
+    };
+    log::flush();
+    code
 }

@@ -18,6 +18,7 @@ mod http;
 mod http_client;
 mod install;
 mod load;
+mod log;
 mod native_messaging;
 mod page;
 mod pairing;

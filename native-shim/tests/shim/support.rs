@@ -17,6 +17,14 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 
+/// How long a test waits for what has to come, on the busiest machine: only something that stands still takes so long.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Waits for what has to come; fails when it does not.
+pub(crate) async fn in_time<T>(what: &str, comes: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, comes).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
+
 /// Answers the shim's question for the era, and echoes everything else.
 pub(crate) const ECHO: &str = r#"
 read -r first
@@ -204,7 +212,7 @@ impl Shim {
     pub(crate) async fn log_line(&mut self, text: &str) -> String {
         loop {
             let mut line = String::new();
-            let count = self.stderr.read_line(&mut line).await.unwrap();
+            let count = in_time(text, self.stderr.read_line(&mut line)).await.unwrap();
             assert!(count > 0, "the log ended without {text:?}");
             if line.contains(text) {
                 return line;
