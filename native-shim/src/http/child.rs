@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crablet::json::RawJson;
-use crablet::jsonrpc::Params;
+use crablet::jsonrpc::{Params, RpcError, code};
 use crablet::mcp::transport::shim::ServerEra;
 use crablet::native::now;
-use crablet::native::process::{ProcessEvent, ServerProcess};
+use crablet::native::process::{ExitReport, ProcessEvent, ServerProcess};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-use super::bridge::{Bridge, Call, Callers, Exchange, Input};
+use super::bridge::{Bridge, Call, Callers, Exchange, Input, failure};
 use super::event_log::EventId;
 use super::grants::HttpGrant;
-use super::lane::{LaneReceiver, LaneSender, lane};
+use super::lane::{LaneReceiver, LaneSender, Piece, lane};
 use super::streams::Streams;
 use crate::grants::{GrantFile, Kept};
 use crate::limits::Limits;
@@ -93,10 +93,11 @@ impl ChildHandle {
         Some(open)
     }
 
-    /// Ends the child.
+    /// Ends the child. It takes nothing more when this returns, though its process may still be there.
     pub(crate) async fn end(&self) {
         // It may just have ended.
         let _ = self.commands.send(Command::End).await;
+        self.commands.closed().await;
     }
 
     fn open(&self) -> (LaneSender, OpenExchange) {
@@ -148,13 +149,14 @@ async fn run(
     let mut look = interval(LOOK_INTERVAL);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (started, mut moved, mut used) = (Instant::now(), Instant::now(), Instant::now());
-    let mut exited = None;
+    let mut exited: Option<ExitReport> = None;
+    let ended = |reason: &str| format!("the server {:?} was ended: {reason}", options.server);
     let ending = loop {
         while let Some(output) = bridge.poll() {
             streams.take(output);
         }
-        if exited.is_some() {
-            break None;
+        if let Some(report) = &exited {
+            break report.describe(&options.server);
         }
         if streams.are_used() {
             used = Instant::now();
@@ -174,7 +176,7 @@ async fn run(
                         // A client that is gone again leaves below.
                         let _ = outcome.send(streams.listen(stream, lane, after));
                     }
-                    Command::End => break Some("the session was ended"),
+                    Command::End => break ended("the session was ended"),
                 }
             },
             Some(exchange) = leaving.recv() => {
@@ -207,23 +209,31 @@ async fn run(
             () = wait_until(due) => bridge.handle(now(), Input::Timer),
             _ = look.tick() => {
                 if is_revoked(&options) {
-                    break Some("the token was revoked");
+                    break ended("the token was revoked");
                 }
             },
-            () = sleep_until(used + options.idle), if !streams.are_used() => break Some("nobody used the process"),
-            () = end_of(moved, options.limits.idle) => break Some("the process was idle for too long"),
-            () = end_of(started, options.limits.lifetime) => break Some("the process has reached its greatest age"),
-            _ = shutdown.changed() => break Some("crablet-shim was stopped"),
+            () = sleep_until(used + options.idle), if !streams.are_used() => break ended("nobody used the process"),
+            () = end_of(moved, options.limits.idle) => break ended("the process was idle for too long"),
+            () = end_of(started, options.limits.lifetime) => break ended("the process has reached its greatest age"),
+            _ = shutdown.changed() => break ended("crablet-shim was stopped"),
         }
     };
-    if let Some(reason) = ending {
-        bridge.handle(now(), Input::ChildEnded(format!("the server {:?} was ended: {reason}", options.server)));
+    if exited.is_none() {
+        bridge.handle(now(), Input::ChildEnded(ending.clone()));
         while let Some(output) = bridge.poll() {
             streams.take(output);
         }
     }
     if let Some(report) = &exited {
         place.ended_by_itself(report);
+    }
+    // What was on its way here is answered like what was at work.
+    orders.close();
+    while let Some(order) = orders.recv().await {
+        if let Command::Call(call, lane) = order {
+            let message = failure(&call.id, RpcError::new(code::INTERNAL_ERROR, ending.clone()));
+            lane.give(Piece { id: None, message, is_last: true });
+        }
     }
     // Whoever comes now is told that it is too late.
     drop((orders, leaving, streams, input));
@@ -258,3 +268,7 @@ const COMMAND_QUEUE: usize = 16;
 
 /// How often a child looks whether its token is still good.
 const LOOK_INTERVAL: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+#[path = "child_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
 //! The HTTP front of `serve`: Streamable HTTP of both eras at `/mcp/<name>`.
 
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -226,7 +227,7 @@ impl HttpFront {
 /// # Errors
 ///
 /// The status for one that is too long, too slow or cut off.
-async fn read_body(body: Incoming) -> Result<Bytes, StatusCode> {
+async fn read_body(body: impl Body<Data = Bytes, Error: Error + Send + Sync + 'static>) -> Result<Bytes, StatusCode> {
     // A body that is too long by its own account is not read at all.
     if body.size_hint().lower() > MAX_MESSAGE_BYTES as u64 {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
@@ -310,3 +311,38 @@ const SESSION_NOT_FOUND: i64 = -32_001;
 
 /// How long a body may take to come; both sides are on one machine.
 const BODY_LIMIT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use hyper::body::Frame;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A body that sends this much, and then nothing more.
+    struct Stuck(Option<Bytes>);
+
+    impl Body for Stuck {
+        type Data = Bytes;
+        type Error = std::io::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            self.0.take().map_or(Poll::Pending, |bytes| Poll::Ready(Some(Ok(Frame::data(bytes)))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_not_waited_for() {
+        for sent in [None, Some(Bytes::from_static(b"{"))] {
+            let before = Instant::now();
+            assert_eq!(read_body(Stuck(sent)).await, Err(StatusCode::REQUEST_TIMEOUT));
+            assert_eq!(before.elapsed().as_secs(), BODY_LIMIT.as_secs());
+        }
+    }
+}

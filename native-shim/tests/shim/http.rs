@@ -1,7 +1,6 @@
 //! The HTTP front: callers of both eras in front of servers of both eras, and what strangers try.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
 use crablet::json::RawJson;
@@ -11,7 +10,7 @@ use crablet::native::NativeHost;
 use serde_json::{Value, json};
 
 use crate::http_client::{Request, Response};
-use crate::support::Shim;
+use crate::support::{Shim, in_time, script};
 
 const ERAS: [&str; 2] = ["stateless", "handshake"];
 const PAGE: &str = "http://localhost:5173";
@@ -410,6 +409,52 @@ async fn whoever_reads_too_slowly_holds_up_nobody() {
 }
 
 #[tokio::test]
+async fn the_limits_of_the_configuration_end_a_process_and_its_calls_with_a_reason() {
+    let child = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shim/http_child.mjs");
+    let server = |limit: &str| json!({ "command": "node", "args": [child, "stateless"], "limits": { limit: 1 } });
+    let shim = Shim::start(json!({ "idle": server("idleSeconds"), "old": server("lifetimeSeconds") }), &[]).await;
+    let token = shim.grant_http("", &["idle", "old"]).await;
+    for (server, reason) in [("idle", "was idle for too long"), ("old", "has reached its greatest age")] {
+        let hanging = stateless(&shim, server, &token, "tools/call", json!({ "name": "hang" })).await;
+        let answer = in_time("the end of the process", hanging.last()).await;
+        let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+/// Many clients end no session that they open.
+#[tokio::test]
+async fn one_session_too_many_ends_the_one_that_was_not_used_for_the_longest_time() {
+    // Far lighter than node, and there are many.
+    let child = r#"
+        while read -r line; do
+            case $line in
+            *server/discover*) echo '{"jsonrpc":"2.0","id":"discover","error":{"code":-32601,"message":"unknown"}}' ;;
+            *'"id":'*)
+                id=${line#*'"id":'}
+                echo '{"jsonrpc":"2.0","id":'${id%%[,\}]*}',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"child","version":"1"}}}'
+                ;;
+            esac
+        done
+    "#;
+    let shim = Shim::start(json!({ "light": script(child) }), &[]).await;
+    let token = shim.grant_http("", &["light"]).await;
+    let mut sessions = Vec::new();
+    for _ in 0..32 {
+        sessions.push(Session::open(&shim, "light", &token).await);
+    }
+    let ping =
+        async |session: &Session<'_>| session.post(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await.status;
+    assert_eq!(ping(&sessions[0]).await, 200);
+    sessions.push(Session::open(&shim, "light", &token).await);
+    let over = async { while ping(&sessions[1]).await != 404 {} };
+    in_time("the end of the oldest session", over).await;
+    for (place, session) in sessions.iter().enumerate().filter(|(place, _)| *place != 1) {
+        assert_eq!(ping(session).await, 200, "{place}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_start_is_told_with_its_reason() {
     let servers = json!({ "none": { "command": "/no/such/program" } });
     let shim = Shim::start(servers, &[]).await;
@@ -444,7 +489,5 @@ async fn a_head_that_never_ends_is_not_waited_for() {
     let request = Request::stateless(&shim, "stateless", &token, json!(1), "tools/list", json!({}));
     let long = request.with("x-long", &"x".repeat(20_000)).open(&shim).await;
     assert_eq!(long.status, 431);
-    tokio::time::timeout(Duration::from_secs(60), stateless(&shim, "stateless", &token, "tools/list", json!({})))
-        .await
-        .unwrap();
+    in_time("an answer", stateless(&shim, "stateless", &token, "tools/list", json!({}))).await;
 }
