@@ -3,7 +3,6 @@
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crablet::host::mcp::{McpServer, ServerCall};
 use crablet::json::RawJson;
@@ -18,7 +17,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::Notify;
 
 use crate::page::{Leaving, Page, attach};
-use crate::support::{ECHO, Shim, script};
+use crate::support::{ECHO, Shim, in_time, script};
 
 const APP: &str = "https://app.example";
 
@@ -69,7 +68,7 @@ impl Agent {
     }
 
     async fn read(&mut self) -> Value {
-        let line = self.output.next_line().await.unwrap().expect("it is there");
+        let line = in_time("a message for the agent", self.output.next_line()).await.unwrap().expect("it is there");
         serde_json::from_str(&line).unwrap()
     }
 
@@ -293,7 +292,8 @@ async fn the_socket_is_its_owners_and_nobody_elses() {
     let mut process =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).await.unwrap();
+    let mut errors = BufReader::new(process.stderr.take().unwrap());
+    in_time("a word of the agent's process", errors.read_line(&mut line)).await.unwrap();
     assert!(line.contains("is not trusted"), "{line}");
 }
 
@@ -309,7 +309,8 @@ async fn a_second_shim_leaves_the_socket_to_the_first() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(second.stderr.take().unwrap()).lines();
-    while !lines.next_line().await.unwrap().unwrap().contains("another shim runs") {}
+    let told = async { while !lines.next_line().await.unwrap().unwrap().contains("another shim runs") {} };
+    in_time("a word of the second shim", told).await;
     let token = shim.grant_with(APP, &["--expose"]).await;
     let mut page = Page::open(&shim, APP, &token, &saying(empty(), harmless("hello", "Greets"), "hi")).await;
     page.offered("hello").await;
@@ -435,7 +436,7 @@ async fn progress_logs_and_cancellation_go_all_the_way() {
     let mut agent = Agent::start(&shim).await;
     let arguments = json!({ "name": name, "arguments": {}, "_meta": { "progressToken": "p" } });
     let id = agent.begin("tools/call", arguments.clone()).await;
-    at_work.began.notified().await;
+    in_time("the call of the tool", at_work.began.notified()).await;
     let progress = agent.notice("notifications/progress").await;
     assert_eq!(progress["params"], json!({ "progressToken": "p", "progress": 1.0, "total": 2.0, "message": "half" }));
     let log = agent.notice("notifications/message").await;
@@ -444,9 +445,9 @@ async fn progress_logs_and_cancellation_go_all_the_way() {
     assert_eq!(text_of(&agent.answer(id).await.unwrap()), "done");
 
     let id = agent.begin("tools/call", arguments).await;
-    at_work.began.notified().await;
+    in_time("the call of the tool", at_work.began.notified()).await;
     agent.tell("notifications/cancelled", json!({ "requestId": id, "reason": "enough" })).await;
-    at_work.cancelled.notified().await;
+    in_time("the end of the call", at_work.cancelled.notified()).await;
     // A cancelled call gets no answer, and the next one does.
     at_work.release.notify_one();
     assert_eq!(agent.names(1).await.len(), 1);
@@ -464,7 +465,7 @@ async fn a_page_that_goes_fails_its_calls_and_one_that_comes_back_answers_them()
     agent.names(1).await;
     let call = json!({ "name": name, "arguments": {} });
     let id = agent.begin("tools/call", call.clone()).await;
-    at_work.began.notified().await;
+    in_time("the call of the tool", at_work.began.notified()).await;
     page.leave(Leaving::Broken);
     at_work.release.notify_one();
     assert_eq!(text_of(&agent.answer(id).await.unwrap()), "done");
@@ -474,7 +475,7 @@ async fn a_page_that_goes_fails_its_calls_and_one_that_comes_back_answers_them()
     let name = page.offered("slow").await;
     agent.names(2).await;
     let id = agent.begin("tools/call", json!({ "name": name, "arguments": {} })).await;
-    at_work.began.notified().await;
+    in_time("the call of the tool", at_work.began.notified()).await;
     page.leave(Leaving::Closed);
     let result = agent.answer(id).await.unwrap();
     assert_eq!(result["isError"], true, "{result}");
@@ -493,7 +494,7 @@ async fn a_shim_that_goes_fails_calls_and_one_that_comes_is_picked_up() {
     let name = page.offered("slow").await;
     let mut agent = Agent::start(&shim).await;
     let id = agent.begin("tools/call", json!({ "name": name, "arguments": {} })).await;
-    at_work.began.notified().await;
+    in_time("the call of the tool", at_work.began.notified()).await;
     shim.end("-KILL").await;
     let result = agent.answer(id).await.unwrap();
     assert_eq!(result["isError"], true, "{result}");
@@ -582,7 +583,7 @@ async fn pages_and_their_calls_are_bounded() {
     let mut agent = Agent::start(&shim).await;
     for _ in 0..64 {
         agent.begin("tools/call", json!({ "name": name, "arguments": {} })).await;
-        at_work.began.notified().await;
+        in_time("the call of the tool", at_work.began.notified()).await;
     }
     assert!(agent.failed_call(&name).await.contains("64 calls are at work"));
     for _ in 0..64 {
@@ -603,6 +604,5 @@ async fn expose_ends_with_its_agent() {
     let shim = start().await;
     let Agent { mut process, input, .. } = Agent::start(&shim).await;
     drop(input);
-    let ended = tokio::time::timeout(Duration::from_secs(60), process.wait()).await;
-    assert!(ended.unwrap().unwrap().success());
+    assert!(in_time("the end of the process", process.wait()).await.unwrap().success());
 }

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::support::Shim;
+use crate::support::{Shim, in_time};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -40,7 +40,9 @@ pub(crate) enum Leaving {
 impl Page {
     /// Opens a page of this origin, or a program when it is empty, that serves these tools.
     pub(crate) async fn open(shim: &Shim, origin: &str, token: &Token, server: &McpServer) -> Self {
-        let (socket, hello) = attach(shim.port, origin, token, &Attach::default(), 0).await.expect("it is let in");
+        let attaching = Attach::default();
+        let opened = attach(shim.port, origin, token, &attaching, 0);
+        let (socket, hello) = in_time("a hello", opened).await.expect("it is let in");
         let (to_server, lines) = mpsc::channel(64);
         let (out, going) = mpsc::channel(64);
         let (serving, control) = server.serve(lines, out);
@@ -58,7 +60,8 @@ impl Page {
             let tools = state["tools"].as_array()?;
             tools.iter().find(|entry| entry["name"] == tool).filter(|entry| wanted(entry)).cloned()
         };
-        let state = self.state.wait_for(|state| of_tool(state).is_some()).await.expect("the page is there");
+        let there = self.state.wait_for(|state| of_tool(state).is_some());
+        let state = in_time("what becomes of a tool of the page", there).await.expect("the page is there");
         of_tool(&state).unwrap()
     }
 
