@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startModelServer } from "../../www/demo/model-server.mjs";
 import { sampleServer } from "../../www/demo/setup.mjs";
-import { startShim } from "../../www/demo/shim.mjs";
+import { startShim, tokenIn } from "../../www/demo/shim.mjs";
 import { run, startServer } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
 
@@ -43,7 +43,42 @@ export default async function shim(project) {
     await model.close();
   }
   await claim(project);
-  return "an agent in Node is paired with the shim and reads a file through it, and claims a result after its process was killed";
+  const clients = await overHttp(project);
+  return `an agent in Node is paired with the shim and reads a file through it, and claims a result after its process was killed; ${clients} clients over HTTP`;
+}
+
+/** Clients of both eras over Streamable HTTP, with servers of both eras behind the shim: how many. */
+async function overHttp(project) {
+  const binary = join(repository, "target/debug/crablet-shim");
+  const folder = join(project.folder, "http-front");
+  await mkdir(folder, { recursive: true });
+  const child = join(repository, "native-shim/tests/shim/http_child.mjs");
+  const eras = ["stateless", "handshake"];
+  const servers = Object.fromEntries(eras.map((era) => [era, { command: process.execPath, args: [child, era] }]));
+  const lines = [];
+  const running = await startShim({
+    binary,
+    folder,
+    servers,
+    log: (line) => lines.push(line),
+    onExit: (code) => lines.push(`the shim ended with exit code ${code}`),
+  });
+  try {
+    const named = eras.flatMap((era) => ["--server", era]);
+    const env = { ...process.env, CRABLET_STATE_DIR: join(folder, "state") };
+    const token = tokenIn(await run(binary, ["grant", "--native", "--http", ...named], { env }));
+    const given = { url: running.url.replace("ws:", "http:"), token, servers: eras };
+    const script = `import { callOverHttp } from "./pkg-tests/smoke/http-front.mjs"; console.log(await callOverHttp(${JSON.stringify(given)}));`;
+    const output = await run(process.execPath, ["--input-type=module", "--eval", script], {
+      cwd: project.folder,
+      timeout: 60_000,
+    });
+    return output.trim();
+  } catch (error) {
+    throw new Error(`over HTTP: ${error.message}\n${lines.join("\n")}`, { cause: error });
+  } finally {
+    await running.stop();
+  }
 }
 
 /** A payment that is at work when its process is killed: the next process claims the receipt, and nothing is paid twice. */

@@ -67,7 +67,7 @@ async function firstLine(program) {
 }
 
 /** The token in what `grant` prints: the one word of the form `<key-id>.<secret>`. */
-function tokenIn(output) {
+export function tokenIn(output) {
   const token = /(?:^|\s)([\w-]{4,}\.[\w-]{20,})(?:\s|$)/.exec(output)?.[1];
   if (!token) throw new Error("crablet-shim grant printed no token");
   return token;
