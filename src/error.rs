@@ -56,11 +56,12 @@ impl Error {
     pub(crate) fn redact(&mut self, secrets: &[String]) {
         let Told { message, code, .. } = &mut *self.0;
         for secret in secrets {
-            if message.contains(secret) {
-                *message = message.replace(secret, "[redacted]").into();
+            if let Some(clean) = without(message, secret) {
+                *message = clean.into();
             }
-            if let Some(code) = code.as_mut().filter(|code| code.contains(secret)) {
-                *code = code.replace(secret, "[redacted]");
+            if let Some((code, clean)) = code.as_mut().and_then(|code| without(code, secret).map(|clean| (code, clean)))
+            {
+                *code = clean;
             }
         }
     }
@@ -100,6 +101,22 @@ impl Error {
         self.0.kind.is_retryable()
     }
 }
+
+/// A text without this secret, also where it was shortened in the middle of one; `None` when there is nothing of it.
+#[cfg(any(feature = "host", feature = "oauth"))]
+fn without(text: &str, secret: &str) -> Option<String> {
+    const SHORTEST_START: usize = 8;
+    let clean = text.replace(secret, REDACTED);
+    let cut = clean.trim_end_matches('…');
+    let start = (SHORTEST_START..secret.len())
+        .rev()
+        .find_map(|length| secret.get(..length).and_then(|start| cut.strip_suffix(start)))
+        .map(|kept| [kept, REDACTED].concat());
+    start.or_else(|| text.contains(secret).then_some(clean))
+}
+
+#[cfg(any(feature = "host", feature = "oauth"))]
+const REDACTED: &str = "[redacted]";
 
 /// Written as `{kind, message, retryable, status?, code?, retryAfterMs?}`, the shape of `ErrorInfo` in the npm package.
 impl Serialize for Error {
@@ -228,6 +245,22 @@ mod tests {
             assert_eq!(ErrorKind::from_name(kind.as_str()), Some(*kind));
         }
         assert_eq!(ErrorKind::from_name("from-the-future"), None);
+    }
+
+    #[cfg(feature = "host")]
+    #[test]
+    fn a_secret_is_taken_out_also_where_a_shortened_text_ends_in_it() {
+        let secrets = ["planted-secret".to_owned()];
+        for (message, expected) in [
+            ("planted-secret twice: planted-secret", "[redacted] twice: [redacted]"),
+            ("the key planted-sec…", "the key [redacted]"),
+            ("the key planted-sec", "the key [redacted]"),
+            ("the tree was planted", "the tree was planted"),
+        ] {
+            let mut error = Error::new(ErrorKind::Auth, message);
+            error.redact(&secrets);
+            assert_eq!(error.message(), expected);
+        }
     }
 
     #[test]

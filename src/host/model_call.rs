@@ -14,7 +14,7 @@ use super::{Body, CancelToken, FunctionModel, HookContext, Hooks, Host};
 use crate::agent::{HookQuestion, HookReply, Input, ModelCallId};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
-use crate::model::{Access, Credentials, HttpRequest, ModelEvent, ModelRequest};
+use crate::model::{Access, Credentials, HttpRequest, ModelEvent, ModelRequest, secrets_of_headers};
 
 /// The most events of a function model that are handed over at once, so that a stream that is always ready does not keep
 /// its reader waiting.
@@ -53,7 +53,7 @@ async fn answer_over_http<H: Host>(
     port: &Port,
     secrets: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let Access::Http { wire, .. } = &request.model.access else {
+    let Access::Http { wire, headers, .. } = &request.model.access else {
         return Err(Error::new(ErrorKind::Internal, "this model is not called over HTTP"));
     };
     let driver = port.driver().upgrade().ok_or_else(|| Error::new(ErrorKind::Aborted, "the conversation is gone"))?;
@@ -70,7 +70,10 @@ async fn answer_over_http<H: Host>(
         None => Credentials::None,
     };
     wire.authorize(&mut message, &credentials, host.now())?;
-    secrets.extend(secrets_of(credentials));
+    secrets.extend(secrets_of_headers(headers).chain(secrets_of(credentials)));
+    // A secret that begins with another would keep its end.
+    secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let address = origin(&message.url).to_owned();
     let (mut head, mut body) = host.fetch(message).await.map_err(|error| unreachable(request, &address, &error))?;
 
@@ -207,17 +210,14 @@ fn is_complete(events: &[ModelEvent]) -> bool {
 }
 
 fn secrets_of(credentials: Credentials) -> Vec<String> {
-    let mut secrets = match credentials {
+    match credentials {
         Credentials::Key(key) => vec![key.trim().to_owned()],
-        // Of `Bearer TOKEN` the token is the secret.
-        Credentials::Headers(headers) => {
-            headers.iter().filter_map(|(_, value)| value.split_whitespace().last()).map(str::to_owned).collect()
+        Credentials::Headers(headers) => secrets_of_headers(&headers).collect(),
+        Credentials::Aws(keys) => {
+            [Some(keys.access_key_id), Some(keys.secret_access_key), keys.session_token].into_iter().flatten().collect()
         }
-        Credentials::Aws(keys) => [Some(keys.secret_access_key), keys.session_token].into_iter().flatten().collect(),
         Credentials::None => Vec::new(),
-    };
-    secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
-    secrets
+    }
 }
 
 fn unreachable(request: &ModelRequest, address: &str, error: &Error) -> Error {

@@ -63,6 +63,37 @@ fn header<'headers>(headers: &'headers [(String, String)], name: &str) -> Option
     headers.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value.as_str())
 }
 
+/// Headers that are told to anybody: what they say is no secret. Those of MCP are known by their prefix.
+#[cfg(feature = "host")]
+const PLAIN_HEADERS: &[&str] = &[
+    "accept",
+    "anthropic-beta",
+    "anthropic-dangerous-direct-browser-access",
+    "anthropic-version",
+    "content-type",
+    "dpop",
+    "http-referer",
+    "last-event-id",
+    "openai-organization",
+    "openai-project",
+    "user-agent",
+    "x-title",
+];
+
+/// Whether a header, its name in lower case, may hold a key: gateways have names of their own for it, so every name
+/// counts that is not known to hold none.
+#[cfg(feature = "host")]
+pub(crate) fn may_hold_key(name: &str) -> bool {
+    !PLAIN_HEADERS.contains(&name) && !name.starts_with("mcp-")
+}
+
+/// What must not be shown of these headers: of `Bearer TOKEN` the token.
+#[cfg(feature = "host")]
+pub(crate) fn secrets_of_headers(headers: &[(String, String)]) -> impl Iterator<Item = String> {
+    let secret = |(_, value): &(String, String)| value.split_whitespace().last().map(str::to_owned);
+    headers.iter().filter(|(name, _)| may_hold_key(name)).filter_map(secret)
+}
+
 /// What a caller supplies to authorize a request. Never stored, never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

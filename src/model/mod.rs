@@ -62,6 +62,10 @@ pub use assembler::{Answer, Assembler};
 pub use catalog::{Catalog, CatalogSource, ModelInfo};
 pub use encoded::{EncodedCache, MAX_CACHE_BYTES};
 pub use event::ModelEvent;
+#[cfg(all(feature = "web", target_arch = "wasm32"))]
+pub(crate) use http::may_hold_key;
+#[cfg(feature = "host")]
+pub(crate) use http::secrets_of_headers;
 pub use http::{AwsKeys, Credentials, HttpRequest, ResponseHead};
 pub use message::{
     AssistantMessage, Body, CallId, Content, File, FileData, Message, MessageId, ModelRef, Origin, Part, Source,

@@ -14,24 +14,40 @@ use super::rejection::error_from_rejection;
 use crate::error::{Error, ErrorKind};
 use crate::host::Body;
 use crate::mcp::transport::OPAQUE_FAILURE;
-use crate::model::{HttpRequest, ResponseHead};
+use crate::model::{HttpRequest, ResponseHead, may_hold_key};
 
 /// Sends a request and waits for the head of the answer. Dropping the future, or later the body, aborts the request.
 pub(super) async fn fetch(fetch: Option<Function>, request: HttpRequest) -> Result<(ResponseHead, WebBody), Error> {
     let origin = origin(&request.url).to_owned();
     let unreachable = |thrown: JsValue| {
-        let error = error_from_rejection(&thrown, ErrorKind::Network, &format!("could not reach {origin}"));
+        let mut error = error_from_rejection(&thrown, ErrorKind::Network, &format!("could not reach {origin}"));
+        error.redact(&private_parts(&request.url));
         with_cors_hint(error, &request)
     };
     let controller = AbortController::new().map_err(unreachable)?;
     let init = init(&request, &controller).map_err(unreachable)?;
     let mut abort = AbortOnDrop(Some(controller));
-    let answer = match fetch {
-        Some(fetch) => fetch.call2(&JsValue::UNDEFINED, &JsValue::from_str(&request.url), &init),
-        None => global_fetch(&request.url, &init),
+    let mut url = request.url.clone();
+    let mut redirects = 0;
+    let response = loop {
+        let answer = match &fetch {
+            Some(fetch) => fetch.call2(&JsValue::UNDEFINED, &JsValue::from_str(&url), &init),
+            None => global_fetch(&url, &init),
+        };
+        let answer = JsFuture::from(Promise::resolve(&answer.map_err(unreachable)?)).await.map_err(unreachable)?;
+        let response: Response = answer.unchecked_into();
+        let next = if holds_key(&request) { redirect_within_origin(&response, request.method, &url) } else { None };
+        match next {
+            Some(next) if redirects < MAX_REDIRECTS => {
+                redirects += 1;
+                url = next;
+                if let Some(unread) = response.body() {
+                    let _ = Promise::all_settled(&Array::of1(&unread.cancel()));
+                }
+            }
+            _ => break response,
+        }
     };
-    let answer = JsFuture::from(Promise::resolve(&answer.map_err(unreachable)?)).await.map_err(unreachable)?;
-    let response: Response = answer.unchecked_into();
     if property(&response, "type").as_string().as_deref() == Some("opaqueredirect") {
         return Err(Error::new(
             ErrorKind::Network,
@@ -229,10 +245,38 @@ fn init(request: &HttpRequest, controller: &AbortController) -> Result<RequestIn
     if !request.body.is_empty() {
         init.set_body(&Uint8Array::from(request.body.as_slice()));
     }
-    if request.headers.iter().any(|(name, _)| KEY_HEADERS.contains(&name.as_str())) {
+    if holds_key(request) {
         init.set_redirect(RequestRedirect::Manual);
     }
     Ok(init)
+}
+
+/// Whether a redirect that the platform follows would carry a key to another origin. Forms are those of OAuth, which hold
+/// codes, refresh tokens and secrets. Pages leave out `authorization` there; not every other platform does.
+fn holds_key(request: &HttpRequest) -> bool {
+    let is_form = request.header("content-type") == Some("application/x-www-form-urlencoded");
+    is_form
+        || request.headers.iter().any(|(name, _)| match name.as_str() {
+            "authorization" => !is_page(),
+            name => may_hold_key(name),
+        })
+}
+
+/// Where a redirect leads that keeps method and body and stays within the origin. Pages do not see it.
+fn redirect_within_origin(response: &Response, method: &str, from: &str) -> Option<String> {
+    let keeps_request = match response.status() {
+        307 | 308 => true,
+        301..=303 => method == "GET",
+        _ => false,
+    };
+    let location = response.headers().get("location").ok().flatten().filter(|_| keeps_request)?;
+    let (from, to) = (Url::new(from, None).ok()?, Url::new(&location, Some(from)).ok()?);
+    (from.origin() == to.origin()).then(|| to.href())
+}
+
+/// Documents and workers of browsers have an address of their own.
+fn is_page() -> bool {
+    property(&js_sys::global(), "location").is_object()
 }
 
 fn headers(headers: &Headers) -> Vec<(String, String)> {
@@ -254,7 +298,7 @@ fn bytes(value: &JsValue) -> Result<Vec<u8>, Error> {
 
 /// A page cannot see why a request failed, and CORS is the usual reason.
 fn with_cors_hint(error: Error, request: &HttpRequest) -> Error {
-    if error.kind() != ErrorKind::Network || !property(&js_sys::global(), "location").is_object() {
+    if error.kind() != ErrorKind::Network || !is_page() {
         return error;
     }
     let names: Vec<&str> = request
@@ -289,15 +333,40 @@ pub(super) fn origin(url: &str) -> &str {
     }
 }
 
+/// What platforms repeat of an address that they cannot fetch and that may hold keys: user name and password, path and
+/// query.
+fn private_parts(url: &str) -> Vec<String> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let user = authority.rfind('@').map(|at| authority.get(..at).unwrap_or_default());
+    let query = path.split_once('?').map(|(_, query)| query);
+    let parts = [Some(path), query, user].into_iter().flatten();
+    parts.filter(|part| part.len() >= SHORTEST_PART).map(str::to_owned).collect()
+}
+
+/// What is shorter, in bytes, is left in errors: it may be part of a word.
+const SHORTEST_PART: usize = 4;
+
 /// How far a body is read ahead of its consumer: about one read of the platform.
 const READ_AHEAD: usize = 64 * 1024;
 
-/// Headers that carry a key and that the platform, unlike `authorization`, does not drop when it follows a redirect to
-/// another origin. A request with one of them follows no redirect.
-const KEY_HEADERS: [&str; 4] = ["x-api-key", "api-key", "x-goog-api-key", "cookie"];
+/// The most redirects of one request: as natively.
+const MAX_REDIRECTS: usize = 5;
 
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = fetch, catch)]
     fn global_fetch(url: &str, init: &RequestInit) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(js_name = URL)]
+    type Url;
+
+    #[wasm_bindgen(constructor, js_class = "URL", catch)]
+    fn new(url: &str, base: Option<&str>) -> Result<Url, JsValue>;
+
+    #[wasm_bindgen(method, getter, js_class = "URL")]
+    fn origin(this: &Url) -> String;
+
+    #[wasm_bindgen(method, getter, js_class = "URL")]
+    fn href(this: &Url) -> String;
 }

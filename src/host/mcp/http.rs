@@ -161,7 +161,8 @@ impl<H: Host> Http<H> {
                     }
                     Effect::SetTimer { exchange, at } => self.timers.set(exchange, at),
                     Effect::ClearTimer { exchange } => self.timers.clear(exchange),
-                    Effect::Deliver(inbound) => {
+                    Effect::Deliver(mut inbound) => {
+                        self.network.sent().redact_inbound(&mut inbound);
                         let is_last = matches!(inbound, Inbound::Closed { .. });
                         if !self.carrier.deliver(Delivery::Inbound(inbound)).await || is_last {
                             return;

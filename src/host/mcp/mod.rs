@@ -15,6 +15,7 @@ mod network;
 #[cfg(feature = "shim")]
 mod pairing;
 mod pipe;
+mod sent;
 #[cfg(feature = "mcp-server")]
 mod server;
 mod timers;

@@ -3,6 +3,7 @@ use std::future::Future;
 use super::HttpServer;
 #[cfg(feature = "oauth")]
 use super::auth::Authorized;
+use super::sent::Sent;
 use crate::error::Error;
 use crate::host::{Host, MaybeSend};
 use crate::model::{HttpRequest, ResponseHead};
@@ -11,6 +12,7 @@ use crate::model::{HttpRequest, ResponseHead};
 #[derive(Clone)]
 pub(super) struct Network<H: Host> {
     host: H,
+    sent: Sent,
     #[cfg(feature = "oauth")]
     authorized: Option<Result<Authorized<H>, Error>>,
 }
@@ -22,11 +24,17 @@ impl<H: Host> Network<H> {
             #[cfg(feature = "oauth")]
             authorized: server.auth.clone().map(|auth| Authorized::new(host.clone(), &server.options.url, auth)),
             host,
+            sent: Sent::default(),
         }
     }
 
     pub(super) fn host(&self) -> &H {
         &self.host
+    }
+
+    /// What the last requests carried.
+    pub(super) fn sent(&self) -> &Sent {
+        &self.sent
     }
 
     /// Whether a request may wait for tokens before it is sent.
@@ -51,11 +59,20 @@ impl<H: Host> Network<H> {
     ) -> impl Future<Output = Result<(ResponseHead, H::Body), Error>> + MaybeSend + 'static {
         let network = self.clone();
         async move {
-            #[cfg(feature = "oauth")]
-            if let Some(authorized) = network.authorized {
-                return authorized?.fetch(request).await;
-            }
-            network.host.fetch(request).await
+            let sent = network.sent.clone();
+            network.answer(request).await.map_err(|mut error| {
+                sent.redact(&mut error);
+                error
+            })
         }
+    }
+
+    async fn answer(self, request: HttpRequest) -> Result<(ResponseHead, H::Body), Error> {
+        self.sent.remember(&request);
+        #[cfg(feature = "oauth")]
+        if let Some(authorized) = self.authorized {
+            return authorized?.fetch(request, &self.sent).await;
+        }
+        self.host.fetch(request).await
     }
 }

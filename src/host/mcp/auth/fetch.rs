@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use futures_channel::oneshot;
 use futures_util::future::{AbortHandle, abortable};
 
+use super::super::sent::Sent;
 use super::OAuth;
 use super::work::{ProofKey, perform};
 use crate::error::{Error, ErrorKind};
@@ -66,12 +67,17 @@ impl<H: Host> Authorized<H> {
         !self.inner.state().working.is_empty()
     }
 
-    /// Sends a request with a token, and once more with a new one where the server refuses it for that.
+    /// Sends a request with a token, and once more with a new one where the server refuses it for that. The tokens are
+    /// among what was sent.
     ///
     /// # Errors
     ///
     /// As for [`Host::fetch`], and why there is no token: mostly of kind `auth`.
-    pub(in super::super) async fn fetch(&self, request: HttpRequest) -> Result<(ResponseHead, H::Body), Error> {
+    pub(in super::super) async fn fetch(
+        &self,
+        request: HttpRequest,
+        sent: &Sent,
+    ) -> Result<(ResponseHead, H::Body), Error> {
         let ticket = self.inner.next_ticket();
         let pending = Pending { ticket, inner: &self.inner };
         let mut verdict = pending.ask(Input::Request { ticket, request });
@@ -82,6 +88,7 @@ impl<H: Host> Authorized<H> {
                 Ok(Verdict::Fail(error)) => return Err(error),
                 Ok(Verdict::Pass) | Err(_) => return Err(over()),
             };
+            sent.remember(&request);
             let (head, body) = self.inner.host.fetch(request).await?;
             let is_refusal = matches!(head.status, 401 | 403);
             verdict = pending.ask(Input::Answered { ticket, head: head.clone() });

@@ -1,0 +1,180 @@
+//! Keys and tokens, planted wherever a caller can put one, against servers that repeat all they get: none is in an error, an
+//! event, a snapshot, a span or debug output. The same for the npm package: `pkg-tests/facade/secrets.test.mjs`.
+#![cfg(all(feature = "host", feature = "openai-chat", feature = "anthropic", feature = "bedrock"))]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use crablet::Error;
+use crablet::agent::Agent;
+use crablet::host::Runner;
+use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
+use crablet::json::RawJson;
+use crablet::mcp::client::CallOptions;
+use crablet::model::{AwsKeys, Credentials, Model, anthropic, bedrock, openai_chat};
+use serde_json::json;
+
+use support::{Exchange, ScriptedHost};
+
+/// With none of the shapes that keys are known by.
+const PLANTED: [&str; 6] = [
+    "planted-key-value",
+    "planted-gateway-value",
+    "planted-bearer-value",
+    "planted-access-value",
+    "planted-secret-value",
+    "planted-session-value",
+];
+
+/// Everything that a careless server repeats.
+fn repeated() -> String {
+    format!("refused with {} here", PLANTED.join(" "))
+}
+
+fn aws() -> AwsKeys {
+    AwsKeys {
+        access_key_id: PLANTED[3].to_owned(),
+        secret_access_key: PLANTED[4].to_owned(),
+        session_token: Some(PLANTED[5].to_owned()),
+        region: Some("us-east-1".to_owned()),
+    }
+}
+
+/// Models that hold the gateway's key in a header and the bearer in another.
+fn models() -> Vec<Model> {
+    let url = "https://models.example/v1";
+    let models = [
+        openai_chat::compatible(url, "m"),
+        anthropic::model("m").with_base_url(url),
+        bedrock::model("us-east-1", "m").with_base_url(url),
+    ];
+    let planted = |model: Model| {
+        model.with_header("X-Gateway-Key", PLANTED[1]).with_header("Authorization", format!("Bearer {}", PLANTED[2]))
+    };
+    models.into_iter().map(planted).collect()
+}
+
+/// What each kind of credentials lets show, of what the server repeats: nothing that was sent.
+fn sent(credentials: &Credentials) -> Vec<&'static str> {
+    let own: &[&'static str] = match credentials {
+        Credentials::Key(_) => &PLANTED[..1],
+        Credentials::Aws(_) => &PLANTED[3..],
+        _ => &[],
+    };
+    own.iter().chain(&PLANTED[1..3]).copied().collect()
+}
+
+fn failures() -> Vec<Exchange> {
+    let body = json!({"error": {"message": repeated(), "type": repeated(), "code": repeated()}}).to_string();
+    let event = format!("event: error\ndata: {}\n\n", json!({"type": "error", "error": {"message": repeated()}}));
+    let json = |status| Exchange::new(status, "application/json");
+    // Cut by whoever shortens it, in the middle of a key.
+    let cut = json!({"error": {"message": format!("{}{}", "x".repeat(1_988), PLANTED.join(""))}}).to_string();
+    vec![
+        json(401).chunk(body.clone()),
+        json(403).chunk(json!({"message": repeated()}).to_string()),
+        json(403).chunk(cut),
+        Exchange::new(502, "text/html").chunk(format!("<p>{}</p>", repeated())),
+        Exchange::stream().chunk(event),
+        Exchange::stream().chunk(format!("data: {{{}\n\n", repeated())),
+        json(200).chunk(body),
+        Exchange::stream().chunk("data: {").cut(),
+        Exchange::unreachable(),
+    ]
+}
+
+/// Fails when one of these is in what a person can come to see.
+fn shows_none(secrets: &[&str], place: &str, text: &str) {
+    for secret in secrets {
+        // Also not the beginning of one.
+        let start = &secret[..secret.len() - 4];
+        assert!(!text.contains(start), "{place} shows {secret}: {text}");
+    }
+}
+
+fn printed(error: &Error) -> String {
+    format!("{error} {error:?} {}", serde_json::to_string(error).unwrap())
+}
+
+#[test]
+fn nothing_of_a_models_credentials_shows_when_a_call_fails() {
+    for credentials in [Credentials::Key(PLANTED[0].to_owned()), Credentials::Aws(aws()), Credentials::None] {
+        let secrets = sent(&credentials);
+        for model in models() {
+            for failure in failures() {
+                let mut agent = Agent::new(model.clone());
+                agent.policy.max_attempts = 1;
+                let host = ScriptedHost::new().then(failure);
+                let spans = Arc::new(Mutex::new(Vec::new()));
+                let told = spans.clone();
+                let runner = Runner::new(host.clone(), agent)
+                    .credentials(credentials.clone())
+                    .trace(Default::default(), move |span| told.lock().unwrap().push(format!("{span:?}")));
+                let conversation = runner.conversation().unwrap();
+                let mut run = conversation.send("Hello?").unwrap();
+                let mut events = String::new();
+                host.block_on(async {
+                    while let Some(batch) = run.next().await {
+                        events.push_str(&format!("{batch:?} {}", serde_json::to_string(&batch).unwrap()));
+                    }
+                });
+                let error = host.block_on(run.answer()).unwrap_err();
+                for (place, text) in [
+                    ("the error", printed(&error)),
+                    ("an event", events),
+                    ("a span", spans.lock().unwrap().join("\n")),
+                    ("the snapshot", conversation.snapshot()),
+                ] {
+                    shows_none(&secrets, place, &text);
+                }
+                shows_none(&PLANTED, "a request's debug output", &format!("{:?}", host.requests()));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_shows_in_debug_output() {
+    fn debug(value: &dyn Debug) -> String {
+        format!("{value:?} {value:#?}")
+    }
+    for model in models() {
+        shows_none(&PLANTED, "a model", &debug(&model));
+        shows_none(&PLANTED, "an agent", &debug(&Agent::new(model)));
+    }
+    let headers = vec![("authorization".to_owned(), PLANTED[2].to_owned())];
+    shows_none(&PLANTED, "a server", &debug(&HttpServer::new("https://mcp.example").headers(headers.clone())));
+    shows_none(&PLANTED, "headers", &debug(&Credentials::Headers(headers)));
+    shows_none(&PLANTED, "a key", &debug(&Credentials::Key(PLANTED[0].to_owned())));
+    // The id of a key is none itself.
+    shows_none(&PLANTED[4..], "keys of AWS", &debug(&aws()));
+}
+
+#[test]
+fn nothing_of_the_headers_of_an_mcp_server_shows_when_it_fails() {
+    let json = |status, body: String| Exchange::new(status, "application/json").chunk(body);
+    let error =
+        |id: u8| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32600, "message": repeated()}}).to_string();
+    let refused = |_| json(401, repeated());
+    let told = |id| json(200, error(id));
+    let broken = |_| json(200, format!("{{{}", repeated()));
+    let unreachable = |_| Exchange::unreachable();
+    let failures: [&dyn Fn(u8) -> Exchange; 4] = [&refused, &told, &broken, &unreachable];
+    for failure in failures {
+        // The client asks again in the older era.
+        let host = ScriptedHost::new().then(failure(1)).then(failure(2)).then(failure(3));
+        let server = HttpServer::new("https://mcp.example/mcp").headers(vec![
+            ("authorization".to_owned(), format!("Bearer {}", PLANTED[2])),
+            ("x-gateway-key".to_owned(), PLANTED[1].to_owned()),
+        ]);
+        let connection = Connection::http(&host, "remote", server, ConnectOptions::default());
+        let error = host
+            .block_on(connection.call_tool("look", RawJson::parse("{}").unwrap(), CallOptions::default(), None))
+            .unwrap_err();
+        shows_none(&PLANTED[1..3], "the error", &printed(&error));
+    }
+}
