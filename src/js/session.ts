@@ -561,5 +561,9 @@ function textOf(saved: SessionSnapshot | undefined): string | undefined {
     throw invalidInput("this is not a saved crablet session: give what session.toJSON() gave");
   if (saved.version !== 1)
     throw invalidInput(`this session was saved by a newer crablet (version ${String(saved.version)}): update crablet`);
+  if (saved.snapshot !== undefined && typeof saved.snapshot !== "string")
+    throw invalidInput(
+      "this saved session is damaged: its snapshot is no text. Give what session.toJSON() gave, unchanged",
+    );
   return saved.snapshot;
 }
