@@ -547,6 +547,8 @@ async function looks({ check, playground, screenshotFolder }) {
     await page.getByRole("tab", { name: "Inspector" }).click();
     const spans = await page.locator(".waterfall .span-label").allTextContents();
     assert.deepEqual(spans, ["model", "list_directory", "read_text_file", "model"]);
+    const mark = await page.locator('.tree li[aria-current="true"] .tree-mark').boundingBox();
+    assert.ok(mark.x + mark.width < 1280, "the mark of the last message is in sight beside its long text");
     await page.screenshot({ path: join(screenshotFolder, "inspector-1280.png") });
     assert.deepEqual(await playground.accessibilityFaults(), []);
     await page.getByRole("tab", { name: "Connection" }).click();
