@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Demo, expectGone } from "./demo-process.mjs";
 import { freePort, startEverything } from "./everything.mjs";
+import { askAsAgent } from "./local-agent.mjs";
 import { sampleServer, setUp } from "./setup.mjs";
 import { startShim } from "./shim.mjs";
 
@@ -390,6 +391,73 @@ async function pairing({ check, demo, playground, screenshotFolder }) {
   }
 }
 
+async function exposing({ check, demo, playground, screenshotFolder }) {
+  const { page } = playground;
+  const folder = await mkdtemp(join(tmpdir(), "crablet-exposing-"));
+  const shim = await startShim({
+    binary: await setUp(() => {}),
+    folder,
+    origin: new URL(demo.pageAddress).origin,
+    servers: { notes: await sampleServer(demo.filesFolder) },
+    log: () => {},
+    onExit: () => {},
+  });
+  const letIn = async (...further) => {
+    await page.getByRole("button", { name: "Let them in" }).click();
+    const form = page.getByRole("form", { name: "Let agents of this machine in" });
+    await form.getByLabel("Shim address").fill(shim.url);
+    await form.getByLabel("Pairing code").fill(await shim.pair("--expose", ...further));
+    await form.getByRole("button", { name: "Connect" }).click();
+  };
+  const row = (tool, offered) => page.locator(`[data-tool="${tool}"][data-offered="${offered}"]`);
+  const stop = () => page.locator(".panel").getByRole("button", { name: "End it" }).click();
+  const toolNames = async () => (await askAsAgent(shim, "tools/list")).tools.map(({ name }) => name);
+  const call = async (tool, input) => {
+    const name = (await toolNames()).find((offered) => offered.endsWith(tool));
+    const { content } = await askAsAgent(shim, "tools/call", { name, arguments: input });
+    return content[0].text;
+  };
+  try {
+    await check(
+      "agents of this machine get the page's tool that only reads, and the page says which is withheld",
+      async () => {
+        await letIn();
+        await row("read_conversation", "yes").waitFor();
+        await row("ask_agent", "no").filter({ hasText: "destroy" }).waitFor();
+        assert.deepEqual(
+          (await toolNames()).map((name) => name.endsWith("_read_conversation")),
+          [true],
+        );
+        await row("ask_agent", "no").scrollIntoViewIfNeeded();
+        for (const colorScheme of ["dark", "light"]) {
+          await page.emulateMedia({ colorScheme });
+          assert.deepEqual(await playground.accessibilityFaults(), []);
+          await page.screenshot({ path: join(screenshotFolder, `exposed-1280-${colorScheme}.png`) });
+        }
+        await stop();
+        await page.getByRole("button", { name: "Let them in" }).waitFor();
+      },
+    );
+
+    await check("an agent that is let in asks the page's agent, and reads what was said", async () => {
+      await playground.newConversation();
+      await letIn("--allow-destructive");
+      await row("ask_agent", "yes").waitFor();
+      const file = await surprise(demo);
+      assert.match(await call("_ask_agent", { message: `Read ${file.name}` }), new RegExp(file.content));
+      assert.ok((await playground.answered()).includes(file.content), "the page shows it too");
+      const said = await call("_read_conversation", {});
+      assert.ok(said.startsWith(`User: Read ${file.name}`) && said.includes(file.content), said);
+      await stop();
+      await page.getByRole("button", { name: "Let them in" }).waitFor();
+      assert.equal(await page.locator(".exposed-tools li").count(), 0);
+    });
+  } finally {
+    await shim.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 /** The servers that the demo hands to its page. */
 async function serversOf(demo) {
   const address = new URL(demo.pageAddress);
@@ -608,6 +676,7 @@ export const suites = [
   badInput,
   httpServer,
   pairing,
+  exposing,
   sessions,
   secrets,
   lostShim,

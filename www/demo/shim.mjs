@@ -21,8 +21,9 @@ const guard = join(dirname(fileURLToPath(import.meta.url)), "guard.mjs");
  * @param {{ binary: string, folder: string, origin?: string, name?: string, server?: object, servers?: Record<string, object>, log: (line: string) => void, onExit: (code: number) => void }} options
  *   `folder` is a private folder for its configuration and state; without an `origin` the token is for programs that are no
  *   browser; it runs `server` as `name`, or all `servers` by name
- * @returns {Promise<{ url: string, token: string, pid: number, pair: () => Promise<string>, stop: () => Promise<void> }>}
- *   `pair` shows a code for the same client and servers, as `crablet-shim pair` does in a terminal
+ * @returns {Promise<{ url: string, token: string, pid: number, pair: (...further: string[]) => Promise<string>, agent: () => import("node:child_process").ChildProcess, stop: () => Promise<void> }>}
+ *   `pair` shows a code for the same client and servers, as `crablet-shim pair` does in a terminal; `agent` starts what agents of
+ *   this machine have for an MCP server
  */
 export async function startShim({ binary, folder, origin, name, server, servers = { [name]: server }, log, onExit }) {
   const config = join(folder, "servers.json");
@@ -48,10 +49,11 @@ export async function startShim({ binary, folder, origin, name, server, servers 
     url: `ws://127.0.0.1:${port}`,
     token,
     pid: child.pid,
-    pair: () =>
-      firstLine(
-        spawn(binary, ["pair", ...client, ...named], { env: environment, stdio: ["ignore", "pipe", "ignore"] }),
-      ),
+    pair: (...further) => {
+      const parameters = ["pair", ...client, ...named, ...further];
+      return firstLine(spawn(binary, parameters, { env: environment, stdio: ["ignore", "pipe", "ignore"] }));
+    },
+    agent: () => spawn(binary, ["expose"], { env: environment, stdio: ["pipe", "pipe", "inherit"] }),
     stop: async () => {
       isStopping = true;
       child.stdin.end();

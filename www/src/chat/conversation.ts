@@ -59,6 +59,28 @@ export function send(text: string, whileRunning: "steer" | "follow-up" = "steer"
   void work((session) => session.send(text));
 }
 
+/**
+ * Sends a prompt for somebody else than the user, and gives the text that answers it.
+ *
+ * @throws CrabletError `busy` while a run works, and what made the run fail.
+ */
+export async function ask(text: string, signal: AbortSignal): Promise<string> {
+  if (isRunning.value)
+    throw new CrabletError({ kind: "busy", message: "The agent of this page is working: ask later." });
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    update(withUserMessage(current, text, "prompt"));
+    const from = current.items.length;
+    await work((session) => session.send(text));
+    const items = current.items.slice(from);
+    const failed = items.findLast((item) => item.kind === "error");
+    if (failed) throw new CrabletError(failed.error);
+    return items.flatMap((item) => (item.kind === "text" ? [item.text] : [])).join("\n\n");
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
 /** Takes up the run that a loaded conversation stopped in. */
 export function resume(): void {
   void work((session) => session.resume());

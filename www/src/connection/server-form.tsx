@@ -1,13 +1,14 @@
 // The form that adds servers: one by its address, or those of crablet-shim by a pairing code or by a token.
-import { type Signal, useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
-import { infoOf } from "../ui/error-words";
+import { useSignal } from "@preact/signals";
 import { Field } from "../ui/field";
 import { pair, withPaired } from "./pairing";
-import { DEFAULT_SHIM_URL, problemOf, type ServerSettings } from "./server-settings";
+import { PairingFields } from "./pairing-fields";
+import { Fields, ShimAddress, TextField } from "./server-fields";
+import { problemOf, type ServerSettings } from "./server-settings";
 import { addServer, connect } from "./servers";
 import { serverSettings } from "./settings";
+
+const LABEL = "Add a tool server";
 
 const WAYS = { http: "Address", pair: "Shim code", shim: "Shim token" } as const;
 
@@ -45,7 +46,7 @@ function AddressForm({ onClose }: { readonly onClose: () => void }) {
     if (!problem.value) onClose();
   };
   return (
-    <Fields problem={problem.value} onSubmit={submit} onClose={onClose}>
+    <Fields label={LABEL} problem={problem.value} onSubmit={submit} onClose={onClose}>
       <TextField id="server-name" label="Name" value={name} />
       <TextField id="server-url" label="Address" isAddress placeholder="https://example.com/mcp" value={url} />
     </Fields>
@@ -63,9 +64,9 @@ function TokenForm({ onClose }: { readonly onClose: () => void }) {
     if (!problem.value) onClose();
   };
   return (
-    <Fields problem={problem.value} onSubmit={submit} onClose={onClose}>
+    <Fields label={LABEL} problem={problem.value} onSubmit={submit} onClose={onClose}>
       <TextField id="server-name" label="Server name, as the shim knows it" value={name} />
-      <ShimAddress value={url} />
+      <ShimAddress id="server-url" value={url} />
       <Field
         id="server-token"
         label="Token"
@@ -81,39 +82,16 @@ function TokenForm({ onClose }: { readonly onClose: () => void }) {
 }
 
 function PairingForm({ onClose }: { readonly onClose: () => void }) {
-  const code = useSignal("");
-  const url = useSignal("");
-  const problem = useSignal<string | undefined>(undefined);
-  const isPairing = useSignal(false);
-  const controller = useRef(new AbortController());
-  // A form that is left wants no token any more.
-  useEffect(() => () => controller.current.abort(), []);
-
-  const submit = async () => {
-    if (isPairing.value) return;
-    isPairing.value = true;
-    problem.value = undefined;
-    try {
-      const paired = withPaired(serverSettings.value, await pair(code.value, url.value, controller.current.signal));
-      serverSettings.value = paired.servers;
-      for (const settings of paired.opened) void connect(settings);
-      problem.value = problemAfter(paired.opened.length, paired.taken);
-      if (!problem.value) onClose();
-    } catch (error) {
-      problem.value = infoOf(error).message;
-    } finally {
-      isPairing.value = false;
-    }
+  const pairServers = async (code: string, url: string, signal: AbortSignal) => {
+    const paired = withPaired(serverSettings.value, await pair(code, url, signal));
+    serverSettings.value = paired.servers;
+    for (const settings of paired.opened) void connect(settings);
+    return problemAfter(paired.opened.length, paired.taken);
   };
-
   return (
-    <Fields problem={problem.value} isBusy={isPairing.value} onSubmit={() => void submit()} onClose={onClose}>
-      <TextField id="pairing-code" label="Pairing code" value={code} />
-      <ShimAddress value={url} />
-      <p class="help">
-        In a terminal: <code>crablet-shim pair --server NAME</code> shows a code, which works once and for five minutes.
-      </p>
-    </Fields>
+    <PairingFields label={LABEL} idPrefix="pairing" pair={pairServers} onClose={onClose}>
+      In a terminal: <code>crablet-shim pair --server NAME</code> shows a code, which works once and for five minutes.
+    </PairingFields>
   );
 }
 
@@ -133,57 +111,4 @@ function add(settings: ServerSettings): string | undefined {
   const problem = problemOf(settings, taken);
   if (!problem) addServer(settings);
   return problem;
-}
-
-function ShimAddress({ value }: { readonly value: Signal<string> }) {
-  return (
-    <TextField id="server-url" label="Shim address" isAddress optional placeholder={DEFAULT_SHIM_URL} value={value} />
-  );
-}
-
-interface TextFieldProps {
-  readonly id: string;
-  readonly label: string;
-  readonly value: Signal<string>;
-  readonly isAddress?: boolean;
-  readonly optional?: boolean;
-  readonly placeholder?: string;
-}
-
-function TextField({ value, ...rest }: TextFieldProps) {
-  return <Field {...rest} value={value.value} onInput={(text) => (value.value = text)} />;
-}
-
-interface FieldsProps {
-  readonly problem: string | undefined;
-  readonly isBusy?: boolean;
-  readonly onSubmit: () => void;
-  readonly onClose: () => void;
-  readonly children: ComponentChildren;
-}
-
-/** The fields of a way, what is wrong with them, and the buttons. */
-function Fields({ problem, isBusy = false, onSubmit, onClose, children }: FieldsProps) {
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    onSubmit();
-  };
-  return (
-    <form class="server-fields" onSubmit={submit} aria-label="Add a tool server" aria-busy={isBusy}>
-      {children}
-      {problem && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
-      <div class="form-buttons">
-        <button type="submit" class="button" disabled={isBusy}>
-          {isBusy && <i class="spinner" />} Connect
-        </button>
-        <button type="button" class="quiet-button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
-    </form>
-  );
 }

@@ -1,6 +1,7 @@
 // The panel beside the conversation (or over it, where there is no room): connection and inspector, one at a time.
 import { useSignal } from "@preact/signals";
 import type { RefObject } from "preact";
+import { ExposedSection } from "../connection/exposed-section";
 import { ModelForm } from "../connection/model-form";
 import { ServerList } from "../connection/server-list";
 import { InspectorPanel } from "../inspector/inspector-panel";
@@ -60,6 +61,7 @@ export function SidePanel({
           <>
             <ModelForm />
             <ServerList />
+            <ExposedSection />
           </>
         ) : (
           <InspectorPanel />
