@@ -42,19 +42,27 @@ run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", join(r
 
 /** The module and the glue of wasm-bindgen. The feature section stays in: wasm-opt reads from it what it may use. */
 function buildModule() {
-  const profile = isDev ? "dev" : "wasm";
-  const target = "wasm32-unknown-unknown";
+  const profile = isDev ? ["--dev"] : ["--profile", "wasm"];
   const [flags, cargo, variables] = isDev ? [[], [], {}] : [forSize.flags, forSize.cargo, forSize.variables];
   run(
-    "cargo",
-    ["build", "--lib", "--package", "crablet-bindings", "--profile", profile, "--target", target, ...cargo],
+    "wasm-pack",
+    [
+      ...["--log-level", "warn", "build", join(root, "src/bindings"), "--target", "web", "--no-pack", "--no-opt"],
+      ...[
+        "--mode",
+        "no-install",
+        "--no-gitignore",
+        "--out-dir",
+        glue,
+        "--out-name",
+        "crablet",
+        ...profile,
+        "--",
+        ...cargo,
+      ],
+    ],
     { ...variables, RUSTFLAGS: [...flags, ...remappedPaths()].join(" ") },
   );
-  const targets = process.env.CARGO_TARGET_DIR ?? join(root, "target");
-  const folder = join(resolve(root, targets), target, isDev ? "debug" : profile);
-  // The default module path would make every bundler look for a file that the package does not ship beside its entry.
-  const options = ["--target", "web", "--omit-default-module-path", "--out-dir", glue, "--out-name", "crablet"];
-  run("wasm-bindgen", [join(folder, "crablet_bindings.wasm"), ...options]);
   const built = join(glue, "crablet_bg.wasm");
   const short = shortNames(readFileSync(built), readFileSync(join(glue, "crablet.js"), "utf8"));
   writeFileSync(built, short.module);
