@@ -1,14 +1,15 @@
 // The page's own tools, for agents of this machine: what they are, and the connection by which the shim offers them.
 import { signal } from "@preact/signals";
 import { mcp } from "crablet";
-import { expose, type Exposed, type ExposedState, serverTool } from "crablet/server";
+import { expose, type ExposedState, serverTool } from "crablet/server";
 import { ask, transcript } from "../chat/conversation";
 import { DEFAULT_SHIM_URL } from "./server-settings";
 
 /** How the offer is at the moment; `undefined` while nothing is offered. */
 export const exposedState = signal<ExposedState | undefined>(undefined);
 
-let exposed: Exposed | undefined;
+/** Ends the offer that is made. */
+let ending: AbortController | undefined;
 
 const WHO = { user: "User", text: "Agent" };
 
@@ -42,20 +43,23 @@ export async function startExposing(code: string, url: string, signal: AbortSign
   const address = url.trim() || DEFAULT_SHIM_URL;
   const { token } = await mcp.pairShim({ code: code.trim(), url: address, signal });
   stopExposing();
-  const offering = expose(tools, {
+  ending = new AbortController();
+  const ended = ending.signal;
+  const { state } = expose(tools, {
     name: "crablet playground",
     shim: { token, url: address },
+    signal: ended,
+    // It is called before `expose` returns too.
     onState: (state) => {
-      if (exposed === offering) exposedState.value = state;
+      if (!ended.aborted) exposedState.value = state;
     },
   });
-  exposed = offering;
-  exposedState.value = offering.state;
+  exposedState.value = state;
 }
 
 /** Takes the offer back. Calls that are at work fail for the agents that made them. */
 export function stopExposing(): void {
-  void exposed?.close();
-  exposed = undefined;
+  ending?.abort();
+  ending = undefined;
   exposedState.value = undefined;
 }
