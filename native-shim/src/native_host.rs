@@ -157,12 +157,13 @@ impl Channels {
         tokio::spawn(async move {
             let Some(server) = config.servers.get(&client.server) else { return };
             let stream = stream::poll_fn(|context| incoming.poll_recv(context));
-            let sink = sink::unfold(&outgoing, async |outgoing: &mpsc::Sender<Vec<u8>>, frame: Vec<u8>| {
-                for message in frame_messages(channel, &frame) {
-                    outgoing.send(message).await?;
-                }
-                Ok::<_, mpsc::error::SendError<Vec<u8>>>(outgoing)
-            });
+            let sink =
+                sink::unfold(outgoing.clone(), move |outgoing: mpsc::Sender<Vec<u8>>, frame: Vec<u8>| async move {
+                    for message in frame_messages(channel, &frame) {
+                        outgoing.send(message).await?;
+                    }
+                    Ok::<_, mpsc::error::SendError<Vec<u8>>>(outgoing)
+                });
             serve_frames(pin!(sink), stream, client, Purpose::Use(server), &host.sessions).await;
             drop(outgoing.send(ShimMessage::Close { channel }.to_bytes()).await);
         });

@@ -86,7 +86,7 @@ pub(crate) async fn serve_frames(
         Ok(session) => session,
         Err(sentence) => return end(&mut sink, sentence).await,
     };
-    let (outgoing, mut frames) = mpsc::channel(OUTGOING_QUEUE);
+    let (outgoing, frames) = mpsc::channel(OUTGOING_QUEUE);
     let (received, incoming) = mpsc::channel(INCOMING_QUEUE);
     let era = match purpose {
         Purpose::Use(server) => sessions.era(&name, server).await,
@@ -96,11 +96,25 @@ pub(crate) async fn serve_frames(
     if session.send(attachment).await.is_err() {
         return end(&mut sink, format!("the process of the server {name:?} has ended")).await;
     }
-    // Each direction goes on while the other waits: what a client has seen is told even when it reads slowly.
+    relay(sink, stream, frames, received).await;
+}
+
+/// Carries frames both ways until one end is over. Each direction goes on while the other waits: what a client has seen is told
+/// even when it reads slowly.
+async fn relay(
+    mut sink: impl Sink<Vec<u8>> + Unpin,
+    mut stream: impl Stream<Item = Frame> + Unpin,
+    mut frames: mpsc::Receiver<Vec<u8>>,
+    received: mpsc::Sender<Frame>,
+) {
     let write = async {
         while let Some(frame) = frames.recv().await {
-            if !matches!(timeout(SILENCE_LIMIT, sink.send(frame)).await, Ok(Ok(()))) {
-                return;
+            match timeout(SILENCE_LIMIT, sink.send(frame)).await {
+                Ok(Ok(())) => {}
+                // A client that says goodbye and is gone does not read what still comes, which breaks the socket; its goodbye may
+                // not have been read yet. What it sent ends where the socket broke.
+                Ok(Err(_)) => return std::future::pending().await,
+                Err(_) => return,
             }
         }
         // The session is over, or another socket took this one's place.
@@ -169,3 +183,26 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 
 /// Frames between a socket and its session, which takes them at once.
 const INCOMING_QUEUE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use futures_util::sink;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_goodbye_is_read_although_the_socket_broke() {
+        let goodbye = || Frame { kind: FrameKind::End, number: 0, seen: 0, payload: Vec::new() };
+        let broken = sink::unfold((), |(), _: Vec<u8>| ready(Err::<(), _>("broken")));
+        let (outgoing, frames) = mpsc::channel(1);
+        let (received, mut incoming) = mpsc::channel(1);
+        outgoing.send(Vec::new()).await.unwrap();
+        // The goodbye comes when the frame was taken, and could not be sent.
+        let stream = stream::once(async {
+            outgoing.reserve().await.unwrap().send(Vec::new());
+            goodbye()
+        });
+        relay(pin!(broken), pin!(stream), frames, received).await;
+        assert_eq!(incoming.recv().await, Some(goodbye()));
+    }
+}
