@@ -11,6 +11,7 @@ use crablet::mcp::transport::shim::{
     Exit, Frame, FrameKind, Hello, Link, MAX_MESSAGE_BYTES, Receipt, ServerEra, WINDOW_BYTES, WINDOW_FRAMES,
 };
 use crablet::native::process::{ExitReport, ProcessEvent, ServerProcess};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -313,10 +314,11 @@ impl Session {
         self.send(frame.encode());
     }
 
-    /// Hands a written frame to the socket. One whose queue is full has a client that reads nothing, and is dropped.
+    /// Hands a written frame to the socket. One whose queue is full has a client that reads nothing, and is dropped. What came over
+    /// one that has ended is read first, since its last frame may be the client's goodbye.
     fn send(&mut self, frame: Vec<u8>) {
         let Some(client) = &self.client else { return };
-        if client.outgoing.try_send(frame).is_err() {
+        if let Err(TrySendError::Full(_)) = client.outgoing.try_send(frame) {
             self.detach();
         }
     }

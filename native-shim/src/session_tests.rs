@@ -17,6 +17,9 @@ struct World {
     shutdown: watch::Sender<bool>,
 }
 
+/// How long a session waits for a client to come back.
+const GRACE: Duration = Duration::from_secs(60);
+
 /// A socket as the session sees it.
 struct Socket {
     frames: mpsc::Receiver<Vec<u8>>,
@@ -42,7 +45,7 @@ impl World {
             server: "echo".into(),
             key_id: token.key_id().into(),
             resume: "r".into(),
-            grace: Duration::from_secs(60),
+            grace: GRACE,
             grants: grants.clone(),
             limits,
         };
@@ -103,6 +106,20 @@ async fn a_new_socket_takes_the_place_of_a_dead_one() {
     second.send(2, 1, r#"{"jsonrpc":"2.0","id":2}"#).await;
     let next = second.next().await.unwrap();
     assert_eq!((next.number, next.text().unwrap()), (2, r#"{"jsonrpc":"2.0","id":2}"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_goodbye_counts_although_the_socket_has_ended() {
+    let world = World::start("goodbye");
+    let (outgoing, _) = mpsc::channel(OUTGOING_QUEUE);
+    let (sender, incoming) = mpsc::channel(4);
+    sender.send(Frame { kind: FrameKind::End, number: 0, seen: 0, payload: Vec::new() }).await.unwrap();
+    drop(sender);
+    let begun = Instant::now();
+    let attachment = Attachment { continues: false, seen: 0, era: None, outgoing, incoming };
+    world.attachments.send(attachment).await.unwrap();
+    world.attachments.closed().await;
+    assert!(begun.elapsed() < GRACE, "the session waited for the client to come back");
 }
 
 #[tokio::test]
