@@ -16,4 +16,4 @@ pub use raw::RawJson;
 pub use schema::{Schema, SchemaError};
 pub use string::read_string;
 #[cfg(feature = "wires")]
-pub(crate) use written::{add_member, filled, listed, number, quoted, quoted_list};
+pub(crate) use written::{add_member, filled, listed, quoted, quoted_list};

@@ -1,7 +1,5 @@
 //! JSON written as text, in the shape in which it is sent.
 
-use serde_json::Value;
-
 /// The JSON of a shape, which is written as it is sent but for a mark in the place of each value: `$` for a text, which is
 /// quoted here, and `@` for what is JSON already. The values come in the order of the marks, and there is one for each.
 pub(crate) fn filled(shape: &str, values: &[&str]) -> String {
@@ -30,11 +28,6 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// A number as JSON.
-pub(crate) fn number(number: f64) -> String {
-    Value::from(number).to_string()
-}
-
 /// Values as a JSON array.
 pub(crate) fn listed(values: &[String]) -> String {
     format!("[{}]", values.join(","))
@@ -60,6 +53,8 @@ pub(crate) fn add_member(object: &mut String, name: &str, value: &str) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

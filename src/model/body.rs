@@ -189,6 +189,11 @@ pub(super) fn object(members: impl IntoIterator<Item = (&'static str, Option<Str
     (object != "{}").then_some(object)
 }
 
+/// A number as JSON.
+pub(super) fn number(number: f64) -> String {
+    serde_json::Value::from(number).to_string()
+}
+
 /// What the caller asked for and the wire cannot carry.
 pub(super) fn invalid(told: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidInput, told)

@@ -1,6 +1,6 @@
 //! The request.
 
-use super::super::body::{RequestBody, invalid};
+use super::super::body::{RequestBody, invalid, number};
 use super::super::claude;
 use super::super::draft::{Draft, refuse_cached_content, refuse_heat};
 use super::super::encoded::EncodedCache;
@@ -12,7 +12,7 @@ use super::super::request::{CacheRetention, ModelRequest, RequestOptions, ToolCh
 use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
 use crate::json::schema::Dialect;
-use crate::json::{Object, RawJson, add_member, filled, listed, number, quoted, quoted_list};
+use crate::json::{Object, RawJson, add_member, filled, listed, quoted, quoted_list};
 
 const RULES: Rules = Rules { ids: IdRule::Word, ends_with_user: true, ..Rules::DEFAULT };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::body::{Members, RequestBody, described, invalid, joined, object, separated};
+use super::super::body::{Members, RequestBody, described, invalid, joined, number, object, separated};
 use super::super::claude;
 use super::super::draft::{Draft, Tools, refuse_cached_content, refuse_heat, refuse_single_calls};
 use super::super::encoded::EncodedCache;
@@ -14,7 +14,7 @@ use super::super::request::{CacheRetention, ModelRequest, OutputSchema, Reasonin
 use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
 use crate::json::schema::Dialect;
-use crate::json::{Object, RawJson, add_member, filled, listed, number, quoted, quoted_list};
+use crate::json::{Object, RawJson, add_member, filled, listed, quoted, quoted_list};
 
 const RULES: Rules = Rules { ids: IdRule::Word, begins_with_user: true, ends_with_user: true, ..Rules::DEFAULT };
 

@@ -1,6 +1,6 @@
 //! The request.
 
-use super::super::body::{RequestBody, invalid, joined, object, separated};
+use super::super::body::{RequestBody, invalid, joined, number, object, separated};
 use super::super::draft::{Draft, refuse_single_calls};
 use super::super::encoded::EncodedCache;
 use super::super::message::{File, FileData};
@@ -10,7 +10,7 @@ use super::super::request::{ModelRequest, OutputSchema, Reasoning, RequestOption
 use super::super::transcript::{Rules, Turn, TurnCall, TurnContent, TurnPart, TurnResult};
 use crate::error::Error;
 use crate::json::schema::Dialect;
-use crate::json::{Object, RawJson, add_member, filled, listed, number, quoted, quoted_list};
+use crate::json::{Object, RawJson, add_member, filled, listed, quoted, quoted_list};
 
 /// Who serves the model. The two take the same conversation and differ in what surrounds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

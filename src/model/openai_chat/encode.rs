@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::body::{RequestBody, invalid};
+use super::super::body::{RequestBody, invalid, number};
 use super::super::draft::{Draft, refuse_cached_content};
 use super::super::encoded::EncodedCache;
 use super::super::files::plain_text;
@@ -14,7 +14,7 @@ use super::super::transcript::{Rules, Turn, TurnCall, TurnContent, TurnPart, Tur
 use super::details;
 use super::profile::{Audio, Cache, Documents, ReasoningReplay, ReasoningStyle, Traits};
 use crate::error::Error;
-use crate::json::{Object, add_member, filled, listed, number, quoted, quoted_list};
+use crate::json::{Object, add_member, filled, listed, quoted, quoted_list};
 
 pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
     let rules = Rules {

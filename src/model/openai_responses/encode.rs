@@ -1,6 +1,6 @@
 //! The request.
 
-use super::super::body::{RequestBody, invalid};
+use super::super::body::{RequestBody, invalid, number};
 use super::super::draft::{Draft, refuse_cached_content};
 use super::super::encoded::EncodedCache;
 use super::super::message::{File, FileData};
@@ -10,7 +10,7 @@ use super::super::output::OutputStyle;
 use super::super::request::{CacheRetention, ModelRequest, OutputSchema, Reasoning, ToolChoice};
 use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
-use crate::json::{Object, RawJson, filled, listed, number, quoted};
+use crate::json::{Object, RawJson, filled, listed, quoted};
 
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
     let mut draft = Draft::new(request, Rules::DEFAULT, cache)?;
