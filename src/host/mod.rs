@@ -21,6 +21,7 @@ mod maybe_send;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod model_call;
+pub(crate) mod origin;
 mod port;
 mod prompt;
 mod run;

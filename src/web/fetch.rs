@@ -13,6 +13,7 @@ use super::property;
 use super::rejection::error_from_rejection;
 use crate::error::{Error, ErrorKind};
 use crate::host::Body;
+use crate::host::origin::origin;
 use crate::mcp::transport::OPAQUE_FAILURE;
 use crate::model::{HttpRequest, ResponseHead, may_hold_key};
 
@@ -319,18 +320,6 @@ fn with_cors_hint(error: Error, request: &HttpRequest) -> Error {
         ),
     )
     .with_code(OPAQUE_FAILURE)
-}
-
-/// Scheme, host and port: what an error may show of an address.
-pub(super) fn origin(url: &str) -> &str {
-    let authority = url.find("://").map_or(0, |scheme| scheme + 3);
-    let rest = url.get(authority..).unwrap_or_default();
-    let end = authority + rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match rest.get(..end - authority).and_then(|authority| authority.find('@')) {
-        // A user name and a password can stand there.
-        Some(at) => url.get(authority + at + 1..end).unwrap_or_default(),
-        None => url.get(..end).unwrap_or_default(),
-    }
 }
 
 /// What platforms repeat of an address that they cannot fetch and that may hold keys: user name and password, path and

@@ -9,10 +9,10 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{BinaryType, CloseEvent, MessageEvent, WebSocket};
 
-use super::fetch::origin;
 use super::rejection::error_from_rejection;
 use crate::error::{Error, ErrorKind};
 use crate::host::Socket;
+use crate::host::origin::origin;
 
 /// Opens a WebSocket and waits until it is open. Dropping the future, or later the socket, closes it.
 pub(super) async fn connect(
