@@ -1,6 +1,6 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded size bench bench-shim docs docs-api lint fuzz
+.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded scale-test size bench bench-shim docs docs-api lint fuzz
 
 package_needs := rust wasm npm:src/js
 matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
@@ -41,6 +41,9 @@ conformance: package ## Runs the official MCP conformance suite against client a
 
 recorded: package ## Runs the recorded traffic natively and through the npm package; CRABLET_RECORDED=FOLDER names its folder
 	@scripts/with.sh $(package_needs) npm:pkg-tests -- node scripts/recorded.mjs
+
+scale-test: package ## Runs servers and agents over a real nats-server, with many calls and processes that are killed
+	@scripts/with.sh $(package_needs) nats npm:pkg-tests npm:pkg-tests/nats npm:www/demo chromium -- scripts/scale.sh
 
 size: package ## Prints the bytes of each module and entry of the npm package
 	@scripts/with.sh $(package_needs) -- node scripts/size.mjs

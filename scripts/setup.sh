@@ -10,6 +10,7 @@
 #   node           checks the version of Node
 #   npm:FOLDER     the packages of FOLDER/package-lock.json
 #   python-servers the MCP servers of tools.versions that are Python packages, in .cache/python-servers, and git
+#   nats           a nats-server, or the one that $NATS_SERVER names; its package's service is not left running
 #   chromium       a Chromium, or the one that $CHROMIUM names
 #   firefox        a Firefox, or the one that $FIREFOX names
 source "$(dirname "$0")/env.sh"
@@ -144,8 +145,8 @@ need_python_servers() {
   echo "${wanted[*]}" >"$stamp"
 }
 
-# has_browser VARIABLE COMMAND...: whether the program that the variable names, or one of the commands, is there.
-has_browser() {
+# has_program VARIABLE COMMAND...: whether the program that the variable names, or one of the commands, is there.
+has_program() {
   local variable=$1 command
   shift
   if [ -n "${!variable:-}" ]; then
@@ -160,16 +161,25 @@ has_browser() {
 }
 
 need_chromium() {
-  has_browser CHROMIUM chromium chromium-browser google-chrome && return
+  has_program CHROMIUM chromium chromium-browser google-chrome && return
   say "installing Chromium with apt-get"
   # Without fonts Chromium draws no text.
   apt_install chromium chromium fonts-liberation
 }
 
 need_firefox() {
-  has_browser FIREFOX firefox-esr firefox && return
+  has_program FIREFOX firefox-esr firefox && return
   say "installing Firefox ESR with apt-get"
   apt_install firefox firefox-esr
+}
+
+need_nats() {
+  # Packages put it where only root's PATH looks.
+  has_program NATS_SERVER nats-server /usr/sbin/nats-server && return
+  say "installing nats-server with apt-get"
+  apt_install nats nats-server
+  # Tests start servers of their own; the package would start one for the whole machine.
+  if [ -d /run/systemd/system ]; then logged nats-service as_root systemctl disable --now nats-server; fi
 }
 
 for need in "$@"; do
@@ -189,6 +199,7 @@ for need in "$@"; do
     node) need_node ;;
     npm:*) need_npm "${need#npm:}" ;;
     python-servers) need_python_servers ;;
+    nats) need_nats ;;
     chromium) need_chromium ;;
     firefox) need_firefox ;;
     *) fail "unknown need '$need'" ;;
