@@ -1,9 +1,10 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded scale-test size bench bench-shim docs docs-api lint fuzz
+.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded scale-test size bench bench-shim docs docs-api golden golden-accept lint fuzz
 
 package_needs := rust wasm npm:src/js
 matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
+golden_needs := $(package_needs) public-api npm:pkg-tests npm:docs/reference
 demo_needs := $(package_needs) npm:www npm:www/demo
 
 help: ## Lists the targets
@@ -59,6 +60,12 @@ docs: docs-api ## Writes the documentation as a site into dist/docs/
 
 docs-api: ## Writes the API reference of the npm package and the crate into target/reference/
 	@scripts/with.sh rust npm:src/js npm:docs/reference -- node scripts/reference.mjs
+
+golden: package ## Holds event streams, sessions, bodies of requests and the public API against what is committed
+	@scripts/with.sh $(golden_needs) -- scripts/golden.sh
+
+golden-accept: package ## Commits to what is there now: writes the golden files; read the difference before you commit it
+	@CRABLET_WRITE_GOLDEN=1 scripts/with.sh $(golden_needs) -- scripts/golden.sh
 
 fuzz: ## Runs each fuzz target for FUZZ_SECONDS (60)
 	@scripts/with.sh fuzz -- scripts/fuzz.sh

@@ -18,7 +18,7 @@ const SUITES = [
     "bundler",
   ],
   ...["cors", "oauth", "native-messaging", "live", "expose", "example-extension", "example-worker", "example-react"],
-  ...["example-programs", "hand-over", "runtimes", "bundlers", "firefox", "interop"],
+  ...["example-programs", "hand-over", "golden", "runtimes", "bundlers", "firefox", "interop"],
 ];
 
 const wanted = process.argv.slice(2);

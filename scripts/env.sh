@@ -23,7 +23,7 @@ fail() {
   exit 1
 }
 
-for tool in wasm-pack wasm-bindgen-cli cargo-deny cargo-hack cargo-fuzz; do
+for tool in wasm-pack wasm-bindgen-cli cargo-deny cargo-hack cargo-public-api cargo-fuzz; do
   PATH=$(tool_folder "$tool")/bin:$PATH
 done
 export PATH

@@ -5,7 +5,7 @@
 #   rust           the toolchain of rust-toolchain.toml, and a C compiler to link with
 #   wasm           the wasm target, the standard library's sources, wasm-pack and the wasm-bindgen CLI
 #   windows        the Rust target of Windows, and a C compiler for it, to check what is never run here
-#   deny, hack     cargo-deny, cargo-hack
+#   deny, hack, public-api  cargo-deny, cargo-hack, cargo-public-api
 #   fuzz           cargo-fuzz and a nightly toolchain
 #   node           checks the version of Node
 #   npm:FOLDER     the packages of FOLDER/package-lock.json
@@ -195,6 +195,7 @@ for need in "$@"; do
     windows) need_rust && need_windows ;;
     deny) need_rust && need_cargo_tool cargo-deny cargo-deny --version ;;
     hack) need_rust && need_cargo_tool cargo-hack cargo-hack --version ;;
+    public-api) need_rust && need_cargo_tool cargo-public-api cargo-public-api --version ;;
     fuzz) need_rust && need_nightly && need_cargo_tool cargo-fuzz cargo-fuzz --version ;;
     node) need_node ;;
     npm:*) need_npm "${need#npm:}" ;;

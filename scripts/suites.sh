@@ -17,6 +17,8 @@ test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium       
 test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
 further | lint       | rust wasm windows deny hack npm:.                            | scripts/lint.sh
 further | docs       | rust npm:src/js npm:docs/reference                           | node scripts/reference.mjs && node scripts/site.mjs
+further | golden     | npm:pkg-tests                                                | node pkg-tests/run.mjs golden
+further | api        | rust wasm public-api npm:docs/reference                      | node scripts/api.mjs
 further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
 further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
