@@ -23,6 +23,8 @@ export interface SavedContents {
   /** Whether nothing is left of a run but to show its end. */
   readonly isEnding: boolean;
   readonly queued: QueuedMessages;
+  /** The first deadline of a run that is not finished, those of sub-agents too. */
+  readonly dueAt: number | undefined;
 }
 
 /** A call that was at work, and the tools whose agents lead to it, its own last. */
@@ -101,6 +103,7 @@ export function contentsOf(text: string): SavedContents {
     isOpen: run !== undefined && run !== null && !isEnding,
     isEnding,
     queued,
+    dueAt: deadlinesOf(state).sort((one, other) => one - other)[0],
   };
 }
 
@@ -156,7 +159,20 @@ interface OpenCall extends StartedCall {
 }
 
 const runOf = (state: Entry) =>
-  state.run as { readonly phase?: { readonly calls?: readonly Entry[] } & Entry } | null | undefined;
+  state.run as
+    | {
+        readonly timers?: readonly { readonly at: number }[];
+        readonly phase?: { readonly calls?: readonly Entry[] } & Entry;
+      }
+    | null
+    | undefined;
+
+/** What a run waits for, in milliseconds of Unix time. */
+function deadlinesOf(state: Entry): number[] {
+  const run = runOf(state);
+  const within = (run?.phase?.calls ?? []).flatMap(({ session }) => (session ? deadlinesOf(session as Entry) : []));
+  return [...(run?.timers ?? []).map(({ at }) => at), ...within];
+}
 
 /** The calls that a run is at, those of sub-agents too. */
 function openCalls(entries: readonly Entry[], state: Entry, path: readonly string[]): OpenCall[] {

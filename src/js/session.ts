@@ -206,6 +206,17 @@ export class Session<T extends ToolSet = ToolSet> {
     return snapshot === undefined ? { version: 1 } : { version: 1, snapshot };
   }
 
+  /**
+   * When a run that is not finished has something to do although nobody does anything: the first of its deadlines, of a question to a
+   * person (`approvalTimeoutMs`), of a wait before a model is asked again, of the run itself (`timeoutMs`). In milliseconds of
+   * Unix time; `undefined` where nothing is due. For places that are stopped and can be started at a time, as by the alarm of a
+   * Durable Object: call `resume()` then. While a run is at work it keeps its deadlines by itself.
+   */
+  dueAt(): number | undefined {
+    const text = this.#text();
+    return text === undefined ? undefined : contentsOf(text).dueAt;
+  }
+
   /** Every message of the session in the order in which they came, also those that `seek()` left. */
   tree(): readonly TreeEntry[] {
     const text = this.#text();
