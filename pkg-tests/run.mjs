@@ -17,8 +17,8 @@ const SUITES = [
     "durable",
     "bundler",
   ],
-  ...["cors", "oauth", "native-messaging", "live", "expose", "example-extension", "example-worker", "example-react"],
-  ...["example-programs", "hand-over", "golden", "runtimes", "bundlers", "firefox", "interop"],
+  ...["cors", "oauth", "native-messaging", "live", "expose", "example-extension", "example-worker", "fleet"],
+  ...["example-react", "example-programs", "hand-over", "golden", "runtimes", "bundlers", "firefox", "interop"],
 ];
 
 const wanted = process.argv.slice(2);

@@ -4,8 +4,8 @@ import { deferred } from "../facade/support.mjs";
 import { listen } from "./servers.mjs";
 
 /**
- * @param {{ steps: number, tool: string, input?: (step: number) => object, held?: boolean }} options the name of the tool and what it
- *   is given, `{ n }` by default; with `held: false` no answer waits
+ * @param {{ steps: number, tool: string, input?: (step: number, prompt: string) => object, held?: boolean }} options the name of the tool
+ *   and what it is given, `{ n }` by default; with `held: false` no answer waits
  * @returns {Promise<{ url: string, asked: (step: number, times?: number) => Promise<void>, release: (step: number) => void, keys: Set<string>, stop: () => Promise<void> }>}
  *   `asked` resolves when the answer of a step was begun so many times; the step after the last one is the closing answer.
  *   `keys` has what clients authorized themselves with
@@ -46,7 +46,7 @@ export async function startSteppingModel({ steps, tool, input = (n) => ({ n }), 
       say({ content: results.map(({ content }) => content).join(", ") });
       say({}, "stop");
     } else {
-      const call = { name: tool, arguments: JSON.stringify(input(step)) };
+      const call = { name: tool, arguments: JSON.stringify(input(step, messages[prompt].content)) };
       say({ tool_calls: [{ index: 0, id: `call-${step}`, type: "function", function: call }] });
       say({}, "tool_calls");
     }

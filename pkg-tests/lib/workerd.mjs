@@ -1,8 +1,11 @@
 // workerd, and the tarball's modules in a form that it takes.
 import { copyFile, readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, extname, join } from "node:path";
 import { startServer } from "./process.mjs";
+
+/** How the configuration calls modules that are no script. */
+const KINDS = { ".wasm": "wasm", ".txt": "text" };
 
 const require = createRequire(import.meta.url);
 
@@ -40,9 +43,7 @@ export async function layPackage(project, folder, entries = {}) {
  *   further services, sockets and constants, and the port, a free one by default
  */
 export function workerdConfig(modules, { worker = "", services = "", sockets = "", rest = "", port = 0 } = {}) {
-  const list = modules.map(
-    (name) => `(name = "${name}", ${name.endsWith(".wasm") ? "wasm" : "esModule"} = embed "${name}")`,
-  );
+  const list = modules.map((name) => `(name = "${name}", ${KINDS[extname(name)] ?? "esModule"} = embed "${name}")`);
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [ (name = "main", worker = .worker), (name = "net", network = (allow = ["private"]))${services} ],

@@ -1,79 +1,30 @@
 // The example worker in workerd, with two browsers that watch one conversation while the Durable Object behind it is evicted, its
 // runtime is killed, and nobody is there.
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isAccessible } from "../lib/accessible.mjs";
 import { withPage } from "../lib/browser.mjs";
-import { copyExample } from "../lib/example.mjs";
+import { buildExampleWorker, KEY, PASSWORD, serveExampleWorker } from "../lib/example-worker.mjs";
 import { startLedgerServer } from "../lib/ledger-server.mjs";
 import { freePort } from "../lib/process.mjs";
 import { startSteppingModel } from "../lib/stepping-model.mjs";
-import { startWorkerd, workerdConfig } from "../lib/workerd.mjs";
 
 const STEPS = 4;
-const PASSWORD = "let me in";
-const KEY = "sk-only-for-the-model";
-
-/** Evicts a conversation as the platform does: WebSockets stay open. Not part of the example. */
-const CONTROL = `import unsafe from "workerd:unsafe";
-export default {
-  async fetch(request, env) {
-    const id = env.CHATS.idFromName(new URL(request.url).searchParams.get("chat"));
-    await unsafe.evict(env.CHATS.get(id), { webSockets: "hibernate" });
-    return new Response("evicted");
-  },
-};`;
 
 export default async function exampleWorker(project) {
-  const { folder, run } = await copyExample(project, "www/worker");
-  await run("node_modules/typescript/bin/tsc", []);
-  await run("build.mjs", []);
-  const home = join(folder, "dist");
-  await mkdir(join(home, "disk"));
-  await writeFile(join(home, "control.js"), CONTROL);
+  const home = await buildExampleWorker(project);
   const { readEvents } = await import(pathToFileURL(join(project.folder, "node_modules/crablet/index.js")).href);
   await streams(home, readEvents);
   await withPage((tab) => watchedByTwo(home, tab));
   return `an answer streamed; ${STEPS} steps watched by two browsers over an eviction and three kills, each done at most once`;
 }
 
-/** Lays the configuration, and starts workerd. */
-async function serve(home, bindings, port = 0) {
-  const texts = Object.entries({
-    API_KEY: KEY,
-    PASSWORD,
-    MODEL: "steps",
-    MCP_URL: "",
-    RESUME_AFTER_SECONDS: "1",
-    ...bindings,
-  });
-  const worker = `
-  durableObjectNamespaces = [ (className = "Chat", uniqueKey = "chat", enableSql = true) ],
-  durableObjectStorage = (localDisk = "disk"),
-  bindings = [
-    (name = "CHATS", durableObjectNamespace = "Chat"),
-    ${texts.map(([name, text]) => `(name = "${name}", text = ${JSON.stringify(text)})`).join(",\n    ")} ],`;
-  const rest = `const control :Workerd.Worker = (
-  modules = [ (name = "control.js", esModule = embed "control.js") ],
-  compatibilityDate = "2026-04-01",
-  compatibilityFlags = [ "unsafe_module" ],
-  bindings = [ (name = "CHATS", durableObjectNamespace = (className = "Chat", serviceName = "main")) ] );
-`;
-  const services = `, (name = "disk", disk = (path = "disk", writable = true)), (name = "control", worker = .control)`;
-  const sockets = `, (name = "control", address = "127.0.0.1:0", http = (), service = "control")`;
-  const config = workerdConfig(["worker.js", "crablet.wasm"], { worker, services, sockets, rest, port });
-  await writeFile(join(home, "config.capnp"), config);
-  // For the means to evict; the worker itself uses nothing of the kind.
-  return startWorkerd(home, ["--experimental"]);
-}
-
 /** The endpoint for one question. */
 async function streams(home, readEvents) {
   const model = await startSteppingModel({ steps: 1, tool: "current_time", held: false });
   try {
-    const server = await serve(home, { MODEL_URL: model.url });
+    const server = await serveExampleWorker(home, { MODEL_URL: model.url });
     await asks(server, model, readEvents).finally(server.stop);
   } finally {
     await model.stop();
@@ -96,7 +47,7 @@ async function watchedByTwo(home, tab) {
   const model = await startSteppingModel({ steps: STEPS, tool: "tools__step" });
   const ledger = await startLedgerServer();
   const port = await freePort();
-  const start = () => serve(home, { MODEL_URL: model.url, MCP_URL: ledger.url }, port);
+  const start = () => serveExampleWorker(home, { MODEL_URL: model.url, MCP_URL: ledger.url }, { port });
   let server;
   const restart = async () => {
     await server.kill();
@@ -133,7 +84,7 @@ async function watchedByTwo(home, tab) {
     tab.on("websocket", () => {
       sockets += 1;
     });
-    await evict(server);
+    await server.evict("steps");
     await decided(3, other);
     await tab.getByText("Now step 4.", { exact: true }).waitFor();
     assert.equal(sockets, 0);
@@ -168,12 +119,6 @@ async function watchedByTwo(home, tab) {
     ledger.release(step);
     await model.asked(step + 1);
   }
-}
-
-async function evict(server) {
-  const port = /"socket":"control","port":(\d+)/.exec(server.output())?.[1];
-  const response = await fetch(`http://127.0.0.1:${port}/?chat=steps`);
-  assert.equal(await response.text(), "evicted");
 }
 
 async function enter(page, server) {

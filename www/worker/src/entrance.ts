@@ -7,8 +7,15 @@ const COOKIE = "crablet";
 /** In seconds: a month. */
 const MAX_AGE = 30 * 24 * 60 * 60;
 
-/** By the cookie of a browser, or the header `authorization: Bearer PASSWORD` of a program. */
-export async function isAllowed(request: Request, env: Env): Promise<boolean> {
+/**
+ * Who asks, by the cookie of a browser or the header `authorization: Bearer PASSWORD` of a program; `undefined` when he may not
+ * come in. Here all who know the password are one user. Of many, each has conversations of his own by what this returns.
+ */
+export async function userOf(request: Request, env: Env): Promise<string | undefined> {
+  return (await isAllowed(request, env)) ? "everybody" : undefined;
+}
+
+async function isAllowed(request: Request, env: Env): Promise<boolean> {
   const cookies = request.headers.get("cookie") ?? "";
   const cookie = new RegExp(`(?:^|; )${COOKIE}=([^;]*)`).exec(cookies)?.[1];
   if (cookie !== undefined && (await isSame(cookie, await proofOf(env.PASSWORD)))) return true;
