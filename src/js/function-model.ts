@@ -1,5 +1,6 @@
 import { toJson } from "./json.js";
 import type { ModelChunk, ModelFunction, ModelRequest } from "./model.js";
+import { ownTurn } from "./own-turn.js";
 
 /** @internal The events of one answer of a function, pulled by the module: JSON text of a list, or `undefined` at the end. */
 export interface ModelAnswer {
@@ -16,6 +17,7 @@ export function answerOf(model: ModelFunction, requestText: string): ModelAnswer
   return {
     async next() {
       if (blocks.isOver) return undefined;
+      await ownTurn();
       if (iterator === undefined) {
         const answer = await model(JSON.parse(requestText) as ModelRequest, { signal: controller.signal });
         iterator = Symbol.asyncIterator in answer ? answer[Symbol.asyncIterator]() : answer[Symbol.iterator]();

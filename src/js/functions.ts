@@ -6,6 +6,7 @@ import { HookAnswers, type Question } from "./hooks.js";
 import { toJson } from "./json.js";
 import type { AgentOptions } from "./options.js";
 import type { RunOutput } from "./output.js";
+import { ownTurn } from "./own-turn.js";
 import { validate } from "./schema.js";
 import { withSkills } from "./skill.js";
 import { outputOf, type ToolSet } from "./tool.js";
@@ -33,6 +34,7 @@ export function functionsOf(given: AgentOptions, models: Models, output: RunOutp
     async credentials(number) {
       const model = models.at(number);
       const credentials = typeof model === "object" ? model.settings.credentials : undefined;
+      if (typeof credentials === "function") await ownTurn();
       const given = typeof credentials === "function" ? await credentials() : credentials;
       return toJson(typeof given === "string" ? { key: given } : given, "the credentials of the model");
     },
@@ -53,6 +55,7 @@ export function functionsOf(given: AgentOptions, models: Models, output: RunOutp
         },
       };
       const run = async (): Promise<string> => {
+        await ownTurn();
         const tool = toolOf(name);
         const parsed: unknown = JSON.parse(input);
         // The validator's output is for `execute` alone and is not kept, so it is made here.
@@ -70,6 +73,7 @@ export function functionsOf(given: AgentOptions, models: Models, output: RunOutp
 
     async validate(name, input) {
       const { standard } = toolOf(name).schema;
+      await ownTurn();
       // Only whether it is valid matters here: `execute` is given the validator's output.
       if (standard !== undefined) await validate(standard, JSON.parse(input));
       return undefined;
@@ -77,6 +81,7 @@ export function functionsOf(given: AgentOptions, models: Models, output: RunOutp
 
     async ask(text, callModel) {
       const question = JSON.parse(text) as Question | OutputQuestion;
+      await ownTurn();
       if (question.type === "validate-output") {
         // Only whether it is valid matters here: the result has the validator's form of it.
         await output?.validate(output.unwrap(question.output));

@@ -179,7 +179,7 @@ export class McpClient implements AsyncDisposable {
     const { core, server } = this.#open();
     const request: CoreRequest = { method, params, ...limits };
     const text = toJson(request, `the parameters of ${method}`);
-    const progress = onProgress && ((data: string) => onProgress(JSON.parse(data)));
+    const progress = onProgress && ((data: string) => queueMicrotask(() => onProgress(JSON.parse(data))));
     return JSON.parse(await settled(core, signal, (...settle) => server.request(text, progress, ...settle)));
   }
 

@@ -9,6 +9,7 @@ import { PortUse } from "./mcp-port.js";
 import type { McpEvent, McpLogLevel, McpServerInfo, McpTool } from "./mcp-protocol.js";
 import type { McpServer } from "./mcp.js";
 import { answerAuth, authConfigOf } from "./oauth.js";
+import { ownTurn } from "./own-turn.js";
 
 /** @internal A connection in the module, and the instance that it is in. */
 export interface Connection {
@@ -111,6 +112,7 @@ function functionsOf(name: string, server: McpServer): CoreServerFunctions {
       const controller = new AbortController();
       const answer = async (): Promise<string | undefined> => {
         if (server.type !== "custom") return undefined;
+        await ownTurn();
         const reply = await server.request(JSON.parse(message), { signal: controller.signal });
         return reply === undefined ? undefined : toJson(reply, "the answer of the MCP server");
       };
@@ -120,15 +122,9 @@ function functionsOf(name: string, server: McpServer): CoreServerFunctions {
     answer: (method, params) => answerOf(name, server, method, params),
     auth: (question) => answerAuth(server.type === "http" ? server.auth : undefined, question),
     event(text) {
-      if (server.onEvent === undefined) return;
-      try {
-        server.onEvent(eventOf(JSON.parse(text)));
-      } catch (thrown) {
-        // An observer cannot end the connection; its mistake is shown where the platform shows such.
-        queueMicrotask(() => {
-          throw thrown;
-        });
-      }
+      const { onEvent } = server;
+      // In a turn of its own: an observer cannot end the connection, and its mistake is shown where the platform shows such.
+      if (onEvent !== undefined) queueMicrotask(() => onEvent(eventOf(JSON.parse(text))));
     },
   };
 }

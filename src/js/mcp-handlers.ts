@@ -2,6 +2,7 @@ import type { CoreExecution } from "./core.js";
 import { CrabletError, invalidInput } from "./error.js";
 import { toJson } from "./json.js";
 import type { McpContent } from "./mcp-protocol.js";
+import { ownTurn } from "./own-turn.js";
 import type { JsonSchema } from "./schema.js";
 import type { MaybePromise } from "./tool.js";
 
@@ -102,8 +103,10 @@ export function capabilitiesOf({ roots, sampling, elicitation }: McpHandlers): R
 export function answerOf(server: string, handlers: McpHandlers, method: string, params: string): CoreExecution {
   const controller = new AbortController();
   const context: McpQuestionContext = { server, signal: controller.signal };
-  const answer = async (): Promise<string> =>
-    toJson(await answered(handlers, method, JSON.parse(params), context), `the answer to ${method}`);
+  const answer = async (): Promise<string> => {
+    await ownTurn();
+    return toJson(await answered(handlers, method, JSON.parse(params), context), `the answer to ${method}`);
+  };
   return { result: answer(), cancel: () => controller.abort() };
 }
 

@@ -1,5 +1,6 @@
 import type { CoreAuthQuestion, CoreExecution } from "./core.js";
 import { invalidInput } from "./error.js";
+import { ownTurn } from "./own-turn.js";
 import type { MaybePromise } from "./tool.js";
 
 /**
@@ -125,6 +126,7 @@ async function answer(
   question: CoreAuthQuestion,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  await ownTurn();
   switch (question.type) {
     case "redirect-url": {
       const url = consent?.redirectUrl;

@@ -57,8 +57,8 @@ function follow(opened: Window, target: URL, state: string | null, signal: Abort
   let gone = 0;
   const settled = new Promise<string>((resolve, reject) => {
     const arrived = (href: unknown): void => {
-      // Other authorizations of this origin are told on the channel too.
-      if (typeof href === "string" && isAnswer(new URL(href), target, state)) resolve(href);
+      // Other authorizations of this origin are told on the channel too, and a window that has loaded nothing yet is nowhere.
+      if (typeof href === "string" && URL.canParse(href) && isAnswer(new URL(href), target, state)) resolve(href);
     };
     channel.onmessage = ({ data }) => arrived(data);
     interval = setInterval(() => {
