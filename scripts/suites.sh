@@ -27,6 +27,7 @@ further | runtimes   | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo        
 further | bundlers   | npm:pkg-tests npm:pkg-tests/bundlers npm:www/demo chromium    | node pkg-tests/run.mjs bundlers
 further | browser-cases | npm:pkg-tests npm:www/demo chromium                       | node pkg-tests/run.mjs browser-cases
 further | firefox    | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo firefox     | node pkg-tests/run.mjs firefox
+further | firefox-page | rust wasm npm:src/js npm:www npm:www/demo npm:pkg-tests/runtimes firefox | node www/demo/firefox-check.mjs
 further | shim-binary | rust                                                        | scripts/shim-binary.sh
 further | live       | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs live
 further | expose     | rust npm:pkg-tests npm:pkg-tests/servers npm:www/demo python-servers chromium | node pkg-tests/run.mjs expose

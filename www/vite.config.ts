@@ -7,6 +7,7 @@ export default defineConfig({
     target: "es2022",
     outDir: "../dist/page",
     emptyOutDir: true,
+    rollupOptions: { input: ["index.html", "oauth-callback.html"] },
     // Data URLs of scripts and fonts are against the page's content security policy.
     assetsInlineLimit: 0,
     // crablet's module is in the script, so that the page needs no other file.

@@ -23,8 +23,12 @@ export async function withFirefoxPage(use) {
     executablePath: findFirefox(),
     headless: true,
     userDataDir: profile,
-    // No proxy, whatever the environment says: all that is talked to is this machine.
-    extraPrefsFirefox: { "network.proxy.type": 0 },
+    extraPrefsFirefox: {
+      // No proxy, whatever the environment says: all that is talked to is this machine.
+      "network.proxy.type": 0,
+      // A window that a click asked for opens also where a busy machine took its time since the click.
+      "dom.disable_open_during_load": false,
+    },
   });
   try {
     const page = await browser.newPage();

@@ -32,9 +32,17 @@ async function connect(site, options, act) {
   try {
     return await withPage(async (tab) => {
       await tab.goto(`${site.url}/index.html?server=${encodeURIComponent(servers.url)}`);
+      // A person is at the window. Without a screen, every page believes that it has the focus.
+      if (options.isolated) await tab.evaluate(() => Object.assign(document, { hasFocus: () => false }));
       const opened = tab.context().waitForEvent("page");
       await tab.click("#connect");
-      await act(await opened, servers);
+      const window = await opened;
+      if (options.isolated) {
+        // However long the person takes.
+        await window.waitForLoadState();
+        await tab.waitForTimeout(3_000);
+      }
+      await act(window, servers);
       await tab.waitForFunction(() => document.querySelector("#outcome").value !== "");
       assert.equal(
         tab

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Demo, expectGone } from "./demo-process.mjs";
 import { freePort, startEverything } from "./everything.mjs";
 import { askAsAgent } from "./local-agent.mjs";
+import { providers, signingIn } from "./connection-checks.mjs";
 import { sampleServer, setUp } from "./setup.mjs";
 import { startShim } from "./shim.mjs";
 
@@ -255,6 +256,42 @@ async function httpServer({ check, playground, screenshotFolder }) {
       await page.emulateMedia({ colorScheme: "light" });
       await page.locator("#prompt").fill("");
       await server.getByText(/^\d+ prompts$/).click();
+    });
+
+    await check("the server's suggestions for an argument follow what stands in the others", async () => {
+      const server = playground.server("everything");
+      await server.getByText(/^\d+ prompts$/).click();
+      const entry = server.locator(".offer", { hasText: "Team Management" });
+      await entry.locator("summary").click();
+      const suggested = (value) => entry.locator(`datalist option[value="${value}"]`).waitFor({ state: "attached" });
+      await entry.getByLabel("department").pressSequentially("Eng");
+      await suggested("Engineering");
+      await entry.getByLabel("department").fill("Sales");
+      await entry.getByLabel("name").focus();
+      await suggested("David");
+      await server.getByText(/^\d+ prompts$/).click();
+    });
+
+    await check("the inspector shows what went over HTTP to the model and to the server, and no key", async () => {
+      const key = `key-${random()}`;
+      await page.locator("#api-key").fill(key);
+      const word = random();
+      await playground.ask(`Echo "${word}" please`);
+      await page.locator("#api-key").fill("");
+      await page.getByRole("tab", { name: "Inspector" }).click();
+      const row = (place) => page.locator(".exchanges li", { hasText: place }).last();
+      await row("/v1/chat/completions").locator("summary").click();
+      const texts = row("/v1/chat/completions").locator(".scrollable");
+      await texts.filter({ hasText: "data: [DONE]" }).waitFor();
+      assert.match((await texts.allTextContents()).join("\n"), new RegExp(word));
+      assert.match(await texts.first().textContent(), /authorization: \(hidden\)/);
+      await page.locator(".exchanges li", { hasText: "/mcp" }).last().waitFor();
+      assert.ok(!(await page.locator(".panel").textContent()).includes(key));
+      assert.deepEqual(await playground.accessibilityFaults(), []);
+      await row("/v1/chat/completions").scrollIntoViewIfNeeded();
+      assert.deepEqual(await playground.widerThanThePage(".panel *"), []);
+      await page.screenshot({ path: join(screenshotFolder, "requests-1280.png") });
+      await page.getByRole("tab", { name: "Connection" }).click();
     });
 
     await check("a picture that a tool returns is shown", async () => {
@@ -582,15 +619,7 @@ async function looks({ check, playground, screenshotFolder }) {
           () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
         );
         await page.screenshot({ path: join(screenshotFolder, `chat-${width}-${scheme}.png`) });
-        const wider = await page.evaluate(() =>
-          [...document.querySelectorAll(".header, .main, .main *")]
-            .filter(
-              (element) =>
-                element.getBoundingClientRect().right > innerWidth + 1 &&
-                !element.closest("pre, .table-scroll, .visually-hidden"),
-            )
-            .map((element) => element.className || element.tagName),
-        );
+        const wider = await playground.widerThanThePage(".header, .main, .main *");
         assert.deepEqual(wider, []);
       });
       await check(`the page is accessible at ${width} pixels (${scheme})`, async () =>
@@ -617,6 +646,7 @@ async function looks({ check, playground, screenshotFolder }) {
     assert.deepEqual(spans, ["model", "list_directory", "read_text_file", "model"]);
     const mark = await page.locator('.tree li[aria-current="true"] .tree-mark').boundingBox();
     assert.ok(mark.x + mark.width < 1280, "the mark of the last message is in sight beside its long text");
+    await page.getByText(/[\d,]+ tokens in, [\d,]+ out, cost not known/).waitFor();
     await page.screenshot({ path: join(screenshotFolder, "inspector-1280.png") });
     assert.deepEqual(await playground.accessibilityFaults(), []);
     await page.getByRole("tab", { name: "Connection" }).click();
@@ -675,6 +705,8 @@ export const suites = [
   followUps,
   badInput,
   httpServer,
+  signingIn,
+  providers,
   pairing,
   exposing,
   sessions,

@@ -122,6 +122,21 @@ export class Playground {
       .map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
   }
 
+  /** The elements that stand out of the page to the right, and do not scroll. */
+  async widerThanThePage(selector) {
+    return await this.page.evaluate(
+      (wanted) =>
+        [...document.querySelectorAll(wanted)]
+          .filter(
+            (element) =>
+              element.getBoundingClientRect().right > innerWidth + 1 &&
+              !element.closest("pre, .table-scroll, .visually-hidden"),
+          )
+          .map((element) => element.className || element.tagName),
+      selector,
+    );
+  }
+
   #afterLastPrompt() {
     return this.page.locator('.entry[data-kind="user"]').last().locator("xpath=following-sibling::li");
   }

@@ -1,6 +1,6 @@
 // The configuration that `make demo` hands to the page: from the page's own origin, at a path that only the printed address holds.
 import { signal } from "@preact/signals";
-import type { ModelSettings } from "./providers";
+import { defaultsOf, type ModelSettings } from "./providers";
 import { isServerSettings, type ServerSettings } from "./server-settings";
 
 export interface Demo {
@@ -22,8 +22,8 @@ export async function loadDemo(): Promise<Demo | undefined> {
   if (!response.ok) return undefined;
   const value: unknown = await response.json();
   if (!isDemo(value)) return undefined;
-  demo.value = value;
-  return value;
+  demo.value = { ...value, model: { ...defaultsOf(value.model.provider), ...value.model } };
+  return demo.value;
 }
 
 function isDemo(value: unknown): value is Demo {

@@ -1,6 +1,6 @@
 // Which model answers: provider, name, key, address.
 import { Field } from "../ui/field";
-import { PROVIDERS, problemsOf, providerOf } from "./providers";
+import { knownModels, problemsOf, providerOf, type ProviderId, PROVIDERS } from "./providers";
 import { changeModel, chooseProvider, isScripted, keepForSession, modelSettings } from "./settings";
 
 export function ModelForm() {
@@ -17,29 +17,40 @@ export function ModelForm() {
       onSubmit={(event) => event.preventDefault()}
     >
       <h3 id="provider-heading">Provider</h3>
-      <fieldset class="segments">
-        <legend class="visually-hidden">Provider</legend>
-        {PROVIDERS.map(({ id, label }) => (
-          <label key={id}>
-            <input
-              type="radio"
-              name="provider"
-              value={id}
-              checked={id === settings.provider}
-              onChange={() => chooseProvider(id)}
-            />
-            <span>{label}</span>
-          </label>
-        ))}
-      </fieldset>
+      <div class="field">
+        <label for="provider">Who answers</label>
+        <select
+          id="provider"
+          value={settings.provider}
+          onChange={(event) => chooseProvider(event.currentTarget.value as ProviderId)}
+        >
+          {PROVIDERS.map(({ id, label }) => (
+            <option key={id} value={id}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </div>
       <Field
         id="model"
         label="Model"
         value={settings.model}
-        problem={problems.model}
-        suggestions={provider.models}
+        problem={problems["model"]}
+        suggestions={knownModels(settings.provider)}
         onInput={(model) => changeModel({ model })}
       />
+      {provider.fields.map(({ name, label, hint, isOptional }) => (
+        <Field
+          key={name}
+          id={`provider-${name}`}
+          label={label}
+          optional={isOptional}
+          value={settings.more[name] ?? ""}
+          placeholder={hint}
+          problem={problems[name]}
+          onInput={(value) => changeModel({ more: { ...settings.more, [name]: value } })}
+        />
+      ))}
       <Field
         id="base-url"
         label="Base URL"
@@ -47,17 +58,17 @@ export function ModelForm() {
         optional={!provider.needsBaseUrl}
         value={settings.baseUrl}
         placeholder={provider.baseUrlHint}
-        problem={problems.baseUrl}
+        problem={problems["baseUrl"]}
         onInput={(baseUrl) => changeModel({ baseUrl })}
       />
       <Field
         id="api-key"
-        label="API key"
+        label={provider.keyLabel}
         type="password"
         optional={!provider.needsKey}
         value={settings.apiKey}
         placeholder={provider.keyHint}
-        problem={problems.apiKey}
+        problem={problems["apiKey"]}
         onInput={(apiKey) => changeModel({ apiKey })}
       />
       <p class="help">

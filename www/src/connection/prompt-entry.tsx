@@ -1,16 +1,34 @@
 // One prompt of a server: its arguments, the messages it gives, and the way of these into the message field.
 import { useSignal } from "@preact/signals";
 import type { McpPrompt, McpPromptResult } from "crablet";
+import { useRef } from "preact/hooks";
 import { draft } from "../chat/draft";
 import { textOf } from "../chat/tool-output";
 import { ToolResult } from "../chat/tool-result";
 import { Field } from "../ui/field";
-import { fillPrompt, partsOf } from "./server-offers";
+import { fillPrompt, partsOf, suggest } from "./server-offers";
 import { serverOf, type ServerSettings } from "./server-settings";
 import { Trial } from "./trial";
 
 export function PromptEntry({ prompt, settings }: { readonly prompt: McpPrompt; readonly settings: ServerSettings }) {
   const values = useSignal<Readonly<Record<string, string>>>({});
+  const suggestions = useSignal<Readonly<Record<string, readonly string[]>>>({});
+  const asked = useRef<AbortController>(undefined);
+  const look = (name: string) => {
+    // What was typed before it is answered asks anew.
+    asked.current?.abort();
+    asked.current = new AbortController();
+    const { signal } = asked.current;
+    const { [name]: value = "", ...others } = values.value;
+    const reference = { type: "ref/prompt", name: prompt.name } as const;
+    void suggest(serverOf(settings), reference, { name, value }, given(others), signal).then((found) => {
+      if (!signal.aborted) suggestions.value = { ...suggestions.value, [name]: found };
+    });
+  };
+  const write = (name: string, value: string) => {
+    values.value = { ...values.value, [name]: value };
+    look(name);
+  };
   return (
     <details class="offer">
       <summary>
@@ -30,7 +48,9 @@ export function PromptEntry({ prompt, settings }: { readonly prompt: McpPrompt; 
             optional={required !== true}
             placeholder={description ?? ""}
             value={values.value[name] ?? ""}
-            onInput={(value) => (values.value = { ...values.value, [name]: value })}
+            suggestions={suggestions.value[name] ?? []}
+            onInput={(value) => write(name, value)}
+            onFocus={() => look(name)}
           />
         ))}
       </Trial>

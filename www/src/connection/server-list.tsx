@@ -1,5 +1,6 @@
 // The MCP servers, their state and what they offer.
 import { useSignal } from "@preact/signals";
+import type { ErrorInfo } from "crablet";
 import { wordsFor } from "../ui/error-words";
 import { AlertIcon, CheckIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
 import { OfferLists } from "./offer-lists";
@@ -76,13 +77,24 @@ function ServerRow({
         </button>
       </div>
       <p class="server-address">{settings.url || DEFAULT_SHIM_URL}</p>
-      {state?.status === "failed" && (
-        <div class="server-error" role="alert">
-          <strong>{wordsFor(state.error).title}.</strong> {state.error.message}
-        </div>
-      )}
+      {state?.status === "failed" && <ServerError settings={settings} error={state.error} />}
       {state?.status === "ready" && <OfferLists offers={state.offers} settings={settings} />}
     </li>
+  );
+}
+
+/** Why a server is not connected. Where a person has to agree, a click may open the window that asks. */
+function ServerError({ settings, error }: { readonly settings: ServerSettings; readonly error: ErrorInfo }) {
+  const mayAsk = settings.type === "http" && error.kind === "auth";
+  return (
+    <div class="server-error" role="alert">
+      <strong>{mayAsk ? "You are not signed in" : wordsFor(error).title}.</strong> {error.message}
+      {mayAsk && (
+        <button type="button" class="quiet-button" onClick={() => void connect(settings)}>
+          Sign in to {settings.name}
+        </button>
+      )}
+    </div>
   );
 }
 

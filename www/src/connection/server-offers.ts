@@ -4,6 +4,7 @@ import {
   type FilePart,
   mcp,
   type McpClient,
+  type McpCompletionReference,
   type McpContent,
   type McpPrompt,
   type McpPromptResult,
@@ -67,6 +68,20 @@ export async function fillPrompt(
   signal: AbortSignal,
 ): Promise<McpPromptResult> {
   return connected(server, signal, (client) => client.prompt(name, input, { signal }));
+}
+
+/** What a server suggests for an argument of a prompt, or for a part of a template; nothing where it suggests nothing. */
+export async function suggest(
+  server: McpServer,
+  reference: McpCompletionReference,
+  argument: { readonly name: string; readonly value: string },
+  context: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  return connected(server, signal, async (client) => {
+    const { values } = await client.complete(reference, argument, { context, signal });
+    return values;
+  }).catch(() => []);
 }
 
 /** Connects, asks, and hangs up: the agent has a connection of its own. */

@@ -1,7 +1,10 @@
 // How an MCP server is reached: by its address, or through crablet-shim on this machine.
 import { mcp, type McpServer } from "crablet";
+import { popup } from "crablet/oauth";
+import { recordingFetchOf } from "../inspector/recording";
 import { elicitation } from "./elicitation";
 import { isWebAddress } from "./providers";
+import { tokenStore } from "./token-store";
 
 export interface HttpServerSettings {
   readonly type: "http";
@@ -24,7 +27,11 @@ export const DEFAULT_SHIM_URL = "ws://127.0.0.1:6735";
 
 /** The server that these settings name. */
 export function serverOf(settings: ServerSettings): McpServer {
-  if (settings.type === "http") return mcp.http(settings.url.trim(), { elicitation });
+  if (settings.type === "http") {
+    const url = settings.url.trim();
+    const auth = { consent: popup(), store: tokenStore, clientName: "crablet playground" };
+    return mcp.http(url, { elicitation, auth, fetch: recordingFetchOf(url) });
+  }
   return mcp.shim({
     server: settings.name,
     token: settings.token.trim(),

@@ -5,6 +5,7 @@ import { infoOf } from "../ui/error-words";
 import { listOffers, type Offers } from "./server-offers";
 import { serverOf, type ServerSettings } from "./server-settings";
 import { serverSettings } from "./settings";
+import { forgetTokens } from "./token-store";
 
 export type ServerState =
   | { readonly status: "connecting" }
@@ -27,8 +28,10 @@ export function addServer(settings: ServerSettings): void {
   void connect(settings);
 }
 
-/** Forgets a server. */
+/** Forgets a server, and what it was signed in to with. */
 export function removeServer(name: string): void {
+  const removed = serverSettings.value.find((settings) => settings.name === name);
+  if (removed?.type === "http") forgetTokens(removed.url.trim());
   serverSettings.value = serverSettings.value.filter((settings) => settings.name !== name);
   const states = new Map(serverStates.value);
   states.delete(name);

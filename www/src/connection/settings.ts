@@ -1,7 +1,7 @@
 // The user's connection settings. They live in memory; only a user who asks for it has them kept, for this browser session.
 import { computed, effect, signal } from "@preact/signals";
 import { demo } from "./demo";
-import { providerOf, type ModelSettings, type ProviderId } from "./providers";
+import { defaultsOf, PROVIDERS, type ModelSettings, type ProviderId } from "./providers";
 import { isServerSettings, type ServerSettings } from "./server-settings";
 
 const STORAGE_KEY = "crablet.connection";
@@ -14,9 +14,7 @@ interface Kept {
 const kept = readKept();
 
 export const keepForSession = signal(kept !== undefined);
-export const modelSettings = signal<ModelSettings>(
-  kept?.model ?? { provider: "anthropic", model: "claude-sonnet-5", apiKey: "", baseUrl: "" },
-);
+export const modelSettings = signal<ModelSettings>(kept?.model ?? defaultsOf("anthropic"));
 export const serverSettings = signal<readonly ServerSettings[]>(kept?.servers ?? []);
 
 /** Whether a person is asked before each tool call. */
@@ -38,8 +36,7 @@ const setAside = new Map<ProviderId, ModelSettings>();
 /** Changes to another provider: to what was last set for it, or to its defaults. */
 export function chooseProvider(provider: ProviderId): void {
   setAside.set(modelSettings.value.provider, modelSettings.value);
-  const model = providerOf(provider).models[0] ?? "";
-  modelSettings.value = setAside.get(provider) ?? { provider, model, apiKey: "", baseUrl: "" };
+  modelSettings.value = setAside.get(provider) ?? defaultsOf(provider);
 }
 
 effect(() => {
@@ -55,7 +52,9 @@ effect(() => {
 function readKept(): Kept | undefined {
   try {
     const value: unknown = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? "null");
-    return isKept(value) ? value : undefined;
+    if (!isKept(value)) return undefined;
+    // What an earlier version of the page kept has fewer fields.
+    return { ...value, model: { ...defaultsOf(value.model.provider), ...value.model } };
   } catch {
     return undefined;
   }
@@ -68,6 +67,7 @@ function isKept(value: unknown): value is Kept {
     typeof model === "object" &&
     model !== null &&
     "provider" in model &&
+    PROVIDERS.some(({ id }) => id === model.provider) &&
     Array.isArray(servers) &&
     servers.every(isServerSettings)
   );

@@ -6,8 +6,11 @@ import { infoOf } from "../ui/error-words";
 import { ChevronIcon } from "../ui/icons";
 import { Scrollable } from "../ui/scrollable";
 import type { LogEntry } from "./event-log";
+import { ExchangeList } from "./exchange-list";
 import { Newest } from "./newest";
 import { SessionTree } from "./session-tree";
+import { milliseconds } from "./units";
+import { totalOf, usageWords } from "./usage";
 import { runsOf, type RunSpans, type Span } from "./waterfall";
 
 export function InspectorPanel() {
@@ -67,10 +70,12 @@ function Recorded({ runs, entries }: { readonly runs: readonly RunSpans[]; reado
     <>
       <section class="panel-section" aria-labelledby="timeline-heading">
         <h3 id="timeline-heading">Timeline</h3>
+        {runs.length > 1 && <Amounts title="All runs" words={usageWords(totalOf(runs.map(({ usage }) => usage)))} />}
         {runs.map((run) => (
           <Waterfall key={run.runId} run={run} />
         ))}
       </section>
+      <ExchangeList />
       <section class="panel-section" aria-labelledby="events-heading">
         <h3 id="events-heading">Events</h3>
         <EventList entries={entries} />
@@ -79,7 +84,25 @@ function Recorded({ runs, entries }: { readonly runs: readonly RunSpans[]; reado
   );
 }
 
+/** Tokens and cost. */
+function Amounts({ title, words }: { readonly title: string; readonly words: string }) {
+  return (
+    <p class="amounts">
+      <strong>{title}</strong> {words}
+    </p>
+  );
+}
+
 function Waterfall({ run }: { readonly run: RunSpans }) {
+  return (
+    <>
+      {run.usage && <Amounts title="Run" words={usageWords(run.usage)} />}
+      <Spans run={run} />
+    </>
+  );
+}
+
+function Spans({ run }: { readonly run: RunSpans }) {
   return (
     <ol class="waterfall" aria-label={`Run of ${milliseconds(run.duration)}`}>
       {run.spans.map((span) => (
@@ -105,11 +128,20 @@ function SpanRow({ span, duration }: { readonly span: Span; readonly duration: n
           {wait > 0 && length > 0 && <span class="span-wait" style={{ width: `${(wait / length) * 100}%` }} />}
         </span>
       </span>
-      <span class="span-time" title={wait > 0 ? `first output after ${milliseconds(wait)}` : undefined}>
+      <span class="span-time" title={detailsOf(span, wait)}>
         {milliseconds(length)}
       </span>
     </li>
   );
+}
+
+/** What a span says when it is pointed at. */
+function detailsOf({ usage }: Span, wait: number): string | undefined {
+  const words = [
+    ...(wait > 0 ? [`first output after ${milliseconds(wait)}`] : []),
+    ...(usage ? [usageWords(usage)] : []),
+  ];
+  return words.length > 0 ? words.join("; ") : undefined;
 }
 
 function EventList({ entries }: { readonly entries: readonly LogEntry[] }) {
@@ -136,8 +168,4 @@ function EventList({ entries }: { readonly entries: readonly LogEntry[] }) {
       )}
     />
   );
-}
-
-function milliseconds(time: number): string {
-  return time < 1_000 ? `${Math.round(time)} ms` : `${(time / 1_000).toFixed(2)} s`;
 }

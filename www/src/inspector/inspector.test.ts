@@ -42,17 +42,27 @@ test("a run with two tools at once has overlapping spans between two model calls
     [161, { type: "tool-start", callId: "b", input: {} }],
     [170, { type: "tool-result", callId: "b", toolName: "list", content: [], isError: true }],
     [190, { type: "tool-result", callId: "a", toolName: "read", content: [], isError: false }],
-    [190, { type: "step-end", usage: {} }],
+    [190, { type: "step-end", usage: { inputTokens: 7 } }],
     [190, { type: "step-start", step: 1 }],
     [220, { type: "text-delta", id: "1", delta: "x", step: 1 }],
-    [230, { type: "run-end", step: 1, stopReason: "stop", usage: {}, text: "x" }],
+    [230, { type: "run-end", step: 1, stopReason: "stop", usage: { inputTokens: 9 }, text: "x" }],
   ]);
   expect(runsOf(log.entries)).toEqual([
     {
       runId: "r1",
       duration: 130,
+      usage: { inputTokens: 9 },
       spans: [
-        { id: "step-0-1", kind: "model", label: "model", start: 0, end: 60, firstOutput: 40, outcome: "ok" },
+        {
+          id: "step-0-1",
+          kind: "model",
+          label: "model",
+          start: 0,
+          end: 60,
+          firstOutput: 40,
+          outcome: "ok",
+          usage: { inputTokens: 7 },
+        },
         { id: "a", kind: "tool", label: "read", start: 61, end: 90, firstOutput: undefined, outcome: "ok" },
         { id: "b", kind: "tool", label: "list", start: 61, end: 70, firstOutput: undefined, outcome: "error" },
         { id: "step-1-1", kind: "model", label: "model", start: 90, end: 120, firstOutput: 120, outcome: "ok" },

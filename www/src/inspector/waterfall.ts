@@ -1,4 +1,5 @@
 // Where the time of a run went: a span for each model call and each tool call.
+import type { Usage } from "crablet";
 import { ownName } from "../chat/tool-name";
 import type { LogEntry } from "./event-log";
 
@@ -12,12 +13,16 @@ export interface Span {
   /** For a model call: when its first output came. */
   readonly firstOutput: number | undefined;
   readonly outcome: "running" | "ok" | "error";
+  /** For a model call that is over: its tokens, and what they cost. */
+  readonly usage?: Usage;
 }
 
 export interface RunSpans {
   readonly runId: string;
   readonly duration: number;
   readonly spans: readonly Span[];
+  /** What all its steps took; absent while it runs. */
+  readonly usage: Usage | undefined;
 }
 
 /** The spans of every run in the log, the newest run first. */
@@ -36,6 +41,7 @@ function spansOf(runId: string, entries: readonly LogEntry[]): RunSpans {
   const spans = new Map<string, Span>();
   let model: string | undefined;
   let attempt = 1;
+  let usage: Usage | undefined;
 
   const openModel = (step: number, at: number) => {
     model = `step-${step}-${attempt}`;
@@ -96,7 +102,11 @@ function spansOf(runId: string, entries: readonly LogEntry[]): RunSpans {
       case "tool-result":
         change(event.callId, { end: time, outcome: event.isError ? "error" : "ok" });
         break;
+      case "step-end":
+        change(model, { usage: event.usage });
+        break;
       case "run-end":
+        usage = event.usage;
         if (event.error) change(model, { outcome: "error" });
         for (const span of spans.values())
           if (span.outcome === "running") change(span.id, { end: time, outcome: "error" });
@@ -105,7 +115,7 @@ function spansOf(runId: string, entries: readonly LogEntry[]): RunSpans {
     }
   }
   const duration = Math.max(0, (entries.at(-1)?.until ?? origin) - origin);
-  return { runId, duration, spans: [...spans.values()] };
+  return { runId, duration, spans: [...spans.values()], usage };
 }
 
 function toolName(entries: readonly LogEntry[], callId: string): string {

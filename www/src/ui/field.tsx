@@ -11,6 +11,7 @@ export interface FieldProps {
   readonly placeholder?: string;
   readonly problem?: string | undefined;
   readonly suggestions?: readonly string[];
+  readonly onFocus?: () => void;
 }
 
 export function Field({
@@ -24,6 +25,7 @@ export function Field({
   placeholder,
   problem,
   suggestions = [],
+  onFocus,
 }: FieldProps) {
   const hasList = suggestions.length > 0;
   const kind = hasList
@@ -49,6 +51,7 @@ export function Field({
         aria-invalid={problem ? true : undefined}
         aria-describedby={problem ? `${id}-problem` : undefined}
         onInput={(event) => onInput(event.currentTarget.value)}
+        onFocus={onFocus}
       />
       {hasList && (
         <datalist id={`${id}-suggestions`}>

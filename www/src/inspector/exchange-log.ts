@@ -1,0 +1,62 @@
+// What went over HTTP, as it was written: the requests to models and tool servers with the answers, without the secrets.
+
+/** One request and its answer. */
+export interface Exchange {
+  readonly id: number;
+  readonly method: string;
+  readonly url: string;
+  /** Milliseconds of `performance.now()`. */
+  readonly at: number;
+  /** When the answer was over, or was given up. */
+  readonly until: number | undefined;
+  readonly requestHeaders: readonly (readonly [string, string])[];
+  readonly requestBody: string;
+  readonly status: number | undefined;
+  readonly responseHeaders: readonly (readonly [string, string])[];
+  readonly responseBody: string;
+  /** Why there is no answer, or no more of it. */
+  readonly error: string | undefined;
+}
+
+/** The most exchanges kept; the oldest are dropped. */
+export const MAX_EXCHANGES = 100;
+
+/** The most of a body that is kept, in UTF-16 units. */
+export const MAX_BODY = 200_000;
+
+/** What stands in place of a secret. */
+export const HIDDEN = "(hidden)";
+
+const SECRET_HEADER = /^(authorization|proxy-authorization|cookie|set-cookie|dpop)$|key|token|secret|mcp-session-id/i;
+
+const SECRET_PARAMETER = /key|token|secret|signature|code|password/i;
+
+/** The headers to be shown: those that carry a secret without it. */
+export function shownHeaders(headers: Headers): (readonly [string, string])[] {
+  return [...headers].map(([name, value]) => [name, SECRET_HEADER.test(name) ? HIDDEN : value] as const);
+}
+
+/** The address to be shown: without user, password and the values of parameters that carry a secret. */
+export function shownAddress(address: string): string {
+  const url = URL.parse(address);
+  if (!url) return address;
+  url.username = "";
+  url.password = "";
+  for (const name of new Set(url.searchParams.keys()))
+    if (SECRET_PARAMETER.test(name)) url.searchParams.set(name, HIDDEN);
+  return url.href;
+}
+
+/** A body to be kept: its beginning, and how much more there was. */
+export function keptBody(body: string): string {
+  return body.length <= MAX_BODY ? body : `${body.slice(0, MAX_BODY)}\n… and ${body.length - MAX_BODY} characters more`;
+}
+
+/** The log with one more exchange, or with a changed one. */
+export function withExchange(log: readonly Exchange[], exchange: Exchange): readonly Exchange[] {
+  const index = log.findLastIndex(({ id }) => id === exchange.id);
+  if (index >= 0) return log.with(index, exchange);
+  // One that was dropped while its answer came stays dropped.
+  const newest = log.at(-1)?.id ?? -1;
+  return exchange.id > newest ? [...log, exchange].slice(-MAX_EXCHANGES) : log;
+}
