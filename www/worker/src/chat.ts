@@ -171,7 +171,8 @@ export class Chat extends DurableObject<Env> {
     if (messages.length >= MAX_MESSAGES)
       throw new Error(`this conversation has its ${MAX_MESSAGES} messages; begin another`);
     // Whatever begins stands in the list: so it can be found again.
-    const isListed = await this.#tell("running", messages.length === 0 ? text : undefined);
+    const isNew = messages.length === 0;
+    const isListed = isNew ? await this.#tell("running", text) : await this.#tell("running").catch(() => true);
     if (!isListed) throw new Error("you have all the conversations that you can have; forget one");
     await this.#follow((opened) => opened.send(text));
   }
@@ -225,7 +226,8 @@ export class Chat extends DurableObject<Env> {
       if (this.#run !== run) return;
       this.#run = undefined;
       if (session.getState().status !== "interrupted") this.#records.tries = 0;
-      await this.#rest();
+      // Should that fail, the alarm that stands does it again.
+      await this.#rest().catch((error: unknown) => console.error("what is over could not be told", error));
     })();
   }
 
