@@ -2,7 +2,7 @@
 //
 //   node pkg-tests/bench/run.mjs [AREA...] [--rounds N] [--only ADAPTER]... [--quick] [--check]
 //
-// The areas are sse, provider, agent, mcp, memory, pages and startup; the shim has `make bench-shim`. In every area an
+// The areas are sse, provider, agent, mcp, memory, sizing, pages and startup; the shim has `make bench-shim`. In every area an
 // adapter `raw` is the floor: what a person writes by hand. `--quick` runs each adapter once on little work and only checks
 // the answers. With `--check` a missed target is a failure.
 import { execFile } from "node:child_process";
@@ -38,6 +38,7 @@ const areas = {
   agent: () => runInWorkers("agent", "model"),
   mcp: () => runInWorkers("mcp", "mcp"),
   memory: measureMemory,
+  sizing: measureSizing,
   pages: async () => (await import("./lib/pages.mjs")).measureProviderInPage(given),
   startup: async () => (await import("./lib/pages.mjs")).measureStartUp(given),
 };
@@ -92,14 +93,30 @@ async function runInWorkers(area, serverName) {
 }
 
 async function measureMemory() {
+  const { bytes, history } = await measureSessions("memory.mjs");
+  const rows = [{ name: OWN, each: (bytes - history) / 1024, unit: "KiB beyond its history" }];
+  return [{ title: "memory of an idle session", rows }];
+}
+
+async function measureSizing() {
+  const { atWork, history, cpu, writes, bytes } = await measureSessions("sizing.mjs");
+  const row = (each, unit) => ({ name: OWN, each, unit });
+  return [
+    { title: "a session at work in four tools", rows: [row((atWork - history) / 1024, "KiB beyond its history")] },
+    { title: "a step, CPU", rows: [row(cpu, "ms of CPU")] },
+    { title: "a step, writes", rows: [row(writes, "writes of the store")] },
+    { title: "a step, bytes", rows: [row(bytes / 1024, "KiB written")] },
+  ];
+}
+
+/** What a program of this folder says that has a model and many sessions. */
+async function measureSessions(program) {
   const server = await startServer("model");
   try {
     const count = options.quick ? 5 : SESSIONS;
-    const args = ["--expose-gc", join(folder, "memory.mjs"), `http://127.0.0.1:${server.port}/openai`, String(count)];
+    const args = ["--expose-gc", join(folder, program), `http://127.0.0.1:${server.port}/openai`, String(count)];
     const { stdout } = await promisify(execFile)(process.execPath, args);
-    const { bytes, history } = JSON.parse(stdout);
-    const rows = [{ name: OWN, each: (bytes - history) / 1024, unit: "KiB beyond its history" }];
-    return [{ title: "memory of an idle session", rows }];
+    return JSON.parse(stdout);
   } finally {
     server.stop();
   }
