@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::definition::ToolDefinition;
 use super::tool_set::ToolSet;
-use crate::json::{Object, RawJson};
+use crate::json::{MAX_VALUE_DEPTH, Object, RawJson, is_deeper_than};
 use crate::model::{ToolCall, ToolInput, ToolSpec};
 use crate::ordered_map::sorted_by_key;
 
@@ -25,6 +25,10 @@ pub(super) fn prepare(
 
 /// The input that fits the tool's JSON Schema, repaired where models often slip, or what is wrong with it.
 pub(super) fn check(tools: &mut ToolSet, tool: &ToolDefinition, input: &RawJson) -> Result<RawJson, String> {
+    // Also for a tool whose schema cannot be used: what no schema checks must not bring down who reads it.
+    if is_deeper_than(input.as_str(), MAX_VALUE_DEPTH) {
+        return Err(unfit(tool, &format!("they have more than {MAX_VALUE_DEPTH} levels of arrays and objects")));
+    }
     let repaired = match tools.schema(tool) {
         Some(schema) => schema.check(input).map_err(|reason| unfit(tool, &reason))?,
         None => None,

@@ -1,5 +1,6 @@
 //! JSON read tolerantly: raw values that keep their text, and objects walked a level at a time.
 
+mod depth;
 mod from_json;
 mod object;
 mod partial;
@@ -9,6 +10,7 @@ mod string;
 #[cfg(feature = "wires")]
 mod written;
 
+pub use depth::{MAX_MESSAGE_DEPTH, MAX_VALUE_DEPTH, is_deeper_than};
 pub use from_json::FromJson;
 pub use object::Object;
 pub use partial::complete;

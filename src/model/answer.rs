@@ -76,7 +76,8 @@ enum State {
     Over,
 }
 
-/// The most bytes of an error that are read: enough for every one seen, and for pages of gateways the beginning.
+/// The most bytes of an error that are read: enough for every one seen, and for pages of gateways the beginning. The answer is
+/// over there.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// How much of an answer that is no stream is shown.
@@ -253,6 +254,10 @@ impl Decoder for AnswerDecoder {
             State::ErrorBody(body) => {
                 let room = MAX_ERROR_BYTES.saturating_sub(body.len());
                 body.extend(bytes.iter().take(room));
+                // What is read says enough. The rest may have no end.
+                if body.len() == MAX_ERROR_BYTES {
+                    self.finish(events);
+                }
             }
             State::Undecided | State::Over => {}
         }

@@ -1,6 +1,6 @@
 //! The client over a transport on which all messages share one stream.
 
-use crablet::json::RawJson;
+use crablet::json::{MAX_MESSAGE_DEPTH, RawJson};
 use crablet::mcp::client::{
     CallOptions, Client, ClientOptions, Effect, Event, Input, Opening, OperationId, TimerId, TransportKind,
 };
@@ -179,4 +179,37 @@ fn a_clock_that_jumps_back_neither_loses_nor_repeats_a_time_limit() {
     assert!(
         matches!(&pipe.events()[..], [Event::Done { outcome: Err(error), .. }] if error.kind() == ErrorKind::Timeout)
     );
+}
+
+#[test]
+fn what_is_nested_without_end_fails_its_request_and_nothing_else() {
+    let bomb = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let opening = Opening { initialized: Some(RawJson::parse(HANDSHAKE).unwrap()), ..Opening::default() };
+    let mut pipe = Pipe::new(opening);
+    for number in 1..=3 {
+        let operation = OperationId(number);
+        pipe.input(Input::Start { operation, request: call("x"), options: CallOptions::default() });
+    }
+    let ids: Vec<_> = pipe.sent().into_iter().map(|request| request["id"].to_string()).collect();
+    let _connected = pipe.events();
+    let mut take = |text: String| {
+        let message = RawJson::parse(text).unwrap();
+        pipe.input(Input::Inbound(Inbound::Message { request_id: None, status: None, message }));
+        pipe.events()
+    };
+    let result = |id: &str, depth: usize| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":{}}}}}"#, bomb(depth))
+    };
+    // The message and its result are two levels more.
+    let events = take(result(&ids[0], MAX_MESSAGE_DEPTH - 2));
+    assert!(matches!(events[..], [Event::Done { outcome: Ok(_), .. }]), "{events:?}");
+    let events = take(result(&ids[1], 1_000_000));
+    let [Event::Done { outcome: Err(error), .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(error.message().contains("more than 512 levels"), "{error}");
+    let notification =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"a":{}}}}}"#, bomb(100_000));
+    assert!(matches!(take(notification)[..], [Event::Warning(_)]));
+    let events = take(result(&ids[2], 1));
+    assert!(matches!(events[..], [Event::Done { outcome: Ok(_), .. }]), "{events:?}");
 }

@@ -360,3 +360,20 @@ fn the_model_may_read_what_was_left_out_of_a_result() {
     ]);
     assert!(host.results().iter().rev().take(2).all(|result| result.is_error));
 }
+
+/// A schema that cannot be used takes no tool away, and lets nothing through that brings down who reads it.
+#[test]
+fn an_input_that_is_nested_without_end_never_runs_whatever_the_schema() {
+    for schema in [r#"{"type":"object"}"#, r#"{"type":5}"#, "{}"] {
+        let deep = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        let mut host = Harness::prompted(agent(vec![ToolDefinition { input_schema: raw(schema), ..tool("search") }]));
+        host.answer_calls(&[
+            ("c1", "search", &deep(200_000)),
+            ("c2", "search", &deep(128)),
+            ("c3", "search", &deep(100)),
+        ]);
+        assert_eq!(host.handed_out(), ["c3"], "{schema}");
+        assert!(result_text(&host, "c1").contains("more than 128 levels"), "{}", result_text(&host, "c1"));
+        assert!(result_text(&host, "c2").contains("more than 128 levels"), "{schema}");
+    }
+}

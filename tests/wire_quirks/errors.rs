@@ -1,5 +1,5 @@
 use crablet::model::openai_chat::{self, Profile};
-use crablet::model::{Model, anthropic, gemini};
+use crablet::model::{Access, Model, ModelEvent, ModelRequest, anthropic, gemini};
 use serde_json::{Value, json};
 
 use crate::{check, head};
@@ -119,4 +119,22 @@ fn a_wait_is_only_told_where_waiting_helps() {
         r#"{"error":{"message":"no such field"}}"#,
         json!({"kind": "bad_request", "retryable": false}),
     );
+}
+
+/// What has no end, whoever reads it would wait for for ever.
+#[test]
+fn an_error_without_an_end_is_over_with_its_beginning() {
+    let Access::Http { wire, .. } = chat().access else { panic!("a model over HTTP") };
+    let mut decoder = wire.decoder(&ModelRequest::new(chat()), &head(400, &[]));
+    let mut events = Vec::new();
+    let mut pushed = 0;
+    while events.is_empty() && pushed < 1024 * 1024 {
+        decoder.push(b"{\"error\":{\"message\":\"and so on ", &mut events);
+        pushed += 1;
+    }
+    let [ModelEvent::Failed(failed)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((failed.kind(), failed.status()), (crablet::ErrorKind::BadRequest, Some(400)));
+    decoder.push(b"more", &mut events);
+    decoder.finish(&mut events);
+    assert_eq!(events.len(), 1, "one end");
 }

@@ -1,6 +1,6 @@
 //! The body of a POST: one JSON-RPC message, read strictly, since what the shim reads in it decides what a child is asked.
 
-use crablet::json::{Object, RawJson};
+use crablet::json::{MAX_VALUE_DEPTH, Object, RawJson, is_deeper_than};
 use crablet::jsonrpc::{Params, RpcError, code};
 
 /// A message of a caller.
@@ -27,7 +27,7 @@ pub(crate) enum Posted {
 pub(crate) fn read_message(body: &[u8]) -> Result<Posted, (RawJson, RpcError)> {
     let refused = |code, message: &str| (null(), RpcError::new(code, message));
     let text = std::str::from_utf8(body).map_err(|_| refused(code::PARSE_ERROR, "the body is not UTF-8"))?;
-    if is_deeper_than(text, MAX_DEPTH) {
+    if is_deeper_than(text, MAX_VALUE_DEPTH) {
         return Err(refused(code::INVALID_REQUEST, "the message is nested too deeply"));
     }
     let raw = RawJson::parse(text).map_err(|_| refused(code::PARSE_ERROR, "the body is not JSON"))?;
@@ -88,31 +88,6 @@ fn repeats_a_name(object: &Object<'_>) -> bool {
     names.windows(2).any(|pair| matches!(pair, [first, second] if first == second))
 }
 
-/// Whether arrays and objects of a text are nested deeper; for a text that is no JSON the answer means nothing.
-fn is_deeper_than(text: &str, limit: usize) -> bool {
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_string => is_escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > limit {
-                    return true;
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
-}
-
-/// As deep as serde_json reads a value, and so many servers; people's messages stay far below.
-const MAX_DEPTH: usize = 128;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,8 +145,8 @@ mod tests {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"x":{open}{inner}{close}}}}}"#)
         };
-        assert!(read(&nested(MAX_DEPTH - 2, r#""[[\"[[""#)).is_ok());
-        assert_eq!(read(&nested(MAX_DEPTH - 1, "")), Err(code::INVALID_REQUEST));
+        assert!(read(&nested(MAX_VALUE_DEPTH - 2, r#""[[\"[[""#)).is_ok());
+        assert_eq!(read(&nested(MAX_VALUE_DEPTH - 1, "")), Err(code::INVALID_REQUEST));
         assert_eq!(read(&"[".repeat(1_000_000)), Err(code::INVALID_REQUEST));
     }
 }

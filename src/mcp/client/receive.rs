@@ -3,7 +3,7 @@
 use super::super::transport::{Inbound, RequestId};
 use super::{Client, Event, OperationId, Pending, Phase, Progress};
 use crate::error::{Error, ErrorKind};
-use crate::json::{Object, RawJson};
+use crate::json::{MAX_MESSAGE_DEPTH, Object, RawJson, is_deeper_than};
 use crate::jsonrpc::{Message, RpcError};
 use crate::time::Millis;
 
@@ -15,8 +15,13 @@ impl Client {
                 self.heard(request_id.as_ref());
                 match Message::parse(message.as_str()) {
                     Ok(messages) => {
+                        let is_too_deep = is_deeper_than(message.as_str(), MAX_MESSAGE_DEPTH);
                         for message in messages {
-                            self.take_message(now, request_id.as_ref(), status, message);
+                            if is_too_deep {
+                                self.refuse_depth(now, request_id.as_ref(), &message);
+                            } else {
+                                self.take_message(now, request_id.as_ref(), status, message);
+                            }
                         }
                     }
                     Err(error) => self.malformed(now, request_id, error),
@@ -42,11 +47,7 @@ impl Client {
     fn take_message(&mut self, now: Millis, request_id: Option<&RequestId>, status: Option<u16>, message: Message) {
         match message {
             Message::Response { id, outcome } => {
-                // An answer without an id can only belong to the request on whose stream it came.
-                let asked = match &id {
-                    None => request_id.cloned(),
-                    Some(id) => self.pending.keys().find(|candidate| candidate.matches(id)).cloned(),
-                };
+                let asked = self.asked(request_id, id.as_ref());
                 match (asked.and_then(|id| self.pending.remove(&id)), id) {
                     (Some(pending), _) => self.take_answer(now, pending, status, outcome),
                     (None, Some(id)) if self.unclaimed.is_expected(&id) => {
@@ -59,6 +60,29 @@ impl Client {
             }
             Message::Request { id, method, params } => self.take_request(id, method, params),
             Message::Notification { method, params } => self.take_notification(now, method, params),
+        }
+    }
+
+    /// The request that is answered under this id. An answer without one can only belong to the request on whose stream it
+    /// came.
+    fn asked(&self, request_id: Option<&RequestId>, id: Option<&RequestId>) -> Option<RequestId> {
+        match id {
+            None => request_id.cloned(),
+            Some(id) => self.pending.keys().find(|candidate| candidate.matches(id)).cloned(),
+        }
+    }
+
+    /// What is nested without end is given to nobody: an answer fails its request, everything else is left.
+    fn refuse_depth(&mut self, now: Millis, request_id: Option<&RequestId>, message: &Message) {
+        let reason =
+            format!("the MCP server sent a message with more than {MAX_MESSAGE_DEPTH} levels of arrays and objects");
+        let asked = match message {
+            Message::Response { id, .. } => self.asked(request_id, id.as_ref()),
+            _ => None,
+        };
+        match asked {
+            Some(asked) => self.request_ended(now, &asked, Err(Error::new(ErrorKind::Protocol, reason))),
+            None => self.warn(reason),
         }
     }
 
