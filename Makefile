@@ -1,6 +1,6 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded scale-test size bench bench-shim docs docs-api golden golden-accept lint fuzz
+.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded scale-test size bench bench-shim soak docs docs-api golden golden-accept lint fuzz
 
 package_needs := rust wasm npm:src/js
 matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
@@ -54,6 +54,9 @@ bench: package ## Measures the packed npm package beside its peers, against the 
 
 bench-shim: ## Measures crablet-shim beside direct stdio, a bare relay and other bridges, against the targets
 	@scripts/with.sh rust npm:pkg-tests/bench -- node pkg-tests/bench/shim.mjs
+
+soak: package ## Hundreds of sessions and shim clients come and go for MINUTES (5), and nothing grows
+	@scripts/with.sh rust npm:pkg-tests npm:www/demo chromium -- node pkg-tests/soak/run.mjs --minutes $(or $(MINUTES),5)
 
 docs: docs-api ## Writes the documentation as a site into dist/docs/
 	@scripts/with.sh npm:docs/reference -- node scripts/site.mjs

@@ -36,6 +36,7 @@ further | examples   | rust wasm npm:pkg-tests npm:pkg-tests/runtimes npm:www np
 further | clients    | rust npm:pkg-tests/servers                                   | cargo build --example mcp_server --features tools,mcp-server && cargo build --package crablet-shim && node pkg-tests/servers/official-clients.mjs target/debug/examples/mcp_server target/debug/crablet-shim
 further | scale      | rust nats npm:pkg-tests npm:pkg-tests/nats npm:www/demo chromium | scripts/scale.sh
 further | bench      | rust npm:pkg-tests npm:pkg-tests/bench npm:www/demo chromium  | node pkg-tests/bench/run.mjs --quick && node pkg-tests/bench/shim.mjs --quick
+further | soak       | rust npm:pkg-tests npm:www/demo chromium                     | node pkg-tests/soak/run.mjs --quick --minutes 1.5
 further | live-rust  | rust npm:pkg-tests/servers python-servers                    | cargo test --test mcp_live -- --ignored
 SUITES
 }

@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { run } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
 import { SERVER, bridgesOf } from "./lib/bridges.mjs";
-import { usage } from "./lib/process-tree.mjs";
+import { usage } from "../lib/process-tree.mjs";
 import { compare, machine, table, targets } from "./lib/report.mjs";
 import { ratios, short, spread, summary } from "./lib/statistics.mjs";
 

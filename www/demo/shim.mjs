@@ -18,14 +18,15 @@ const guard = join(dirname(fileURLToPath(import.meta.url)), "guard.mjs");
 /**
  * Starts the shim and grants a token.
  *
- * @param {{ binary: string, folder: string, origin?: string, name?: string, server?: object, servers?: Record<string, object>, log: (line: string) => void, onExit: (code: number) => void }} options
+ * @param {{ binary: string, folder: string, origin?: string, name?: string, server?: object, servers?: Record<string, object>, further?: string[], log: (line: string) => void, onExit: (code: number) => void }} options
  *   `folder` is a private folder for its configuration and state; without an `origin` the token is for programs that are no
- *   browser; it runs `server` as `name`, or all `servers` by name
+ *   browser; it runs `server` as `name`, or all `servers` by name; `further` are options of `crablet-shim serve`
  * @returns {Promise<{ url: string, token: string, pid: number, pair: (...further: string[]) => Promise<string>, agent: () => import("node:child_process").ChildProcess, stop: () => Promise<void> }>}
  *   `pair` shows a code for the same client and servers, as `crablet-shim pair` does in a terminal; `agent` starts what agents of
  *   this machine have for an MCP server
  */
-export async function startShim({ binary, folder, origin, name, server, servers = { [name]: server }, log, onExit }) {
+export async function startShim(options) {
+  const { binary, folder, origin, name, server, servers = { [name]: server }, further = [], log, onExit } = options;
   const config = join(folder, "servers.json");
   await writeFile(config, JSON.stringify({ mcpServers: servers }, undefined, 2));
   const environment = { ...process.env, CRABLET_STATE_DIR: join(folder, "state") };
@@ -35,7 +36,8 @@ export async function startShim({ binary, folder, origin, name, server, servers 
   const token = tokenIn(stdout);
 
   const port = (await portIfFree(DEFAULT_PORT)) ?? (await portIfFree(0));
-  const child = spawn(process.execPath, [guard, binary, "serve", "--config", config, "--port", String(port)], {
+  const serve = ["serve", "--config", config, "--port", String(port), ...further];
+  const child = spawn(process.execPath, [guard, binary, ...serve], {
     env: environment,
     stdio: ["pipe", "pipe", "pipe"],
   });
