@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crablet::json::Object;
-use crablet::native::process::{GuardianCommand, ServerCommand};
 use serde::de::IgnoredAny;
 
 use crate::limits::Limits;
@@ -33,17 +32,6 @@ pub(crate) struct Server {
     pub(crate) limits: Limits,
 }
 
-impl Server {
-    /// How to start it.
-    pub(crate) fn to_command(&self, guardian: &GuardianCommand) -> ServerCommand {
-        let mut command = ServerCommand::new(&self.command, &self.arguments);
-        command.environment = self.environment.clone();
-        command.directory = self.directory.clone();
-        command.guardian = Some(guardian.clone());
-        command
-    }
-}
-
 /// Everything that is wrong with a file.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) struct ConfigError {
@@ -52,7 +40,7 @@ pub(crate) struct ConfigError {
 }
 
 #[derive(Debug, PartialEq)]
-struct Problem {
+pub(crate) struct Problem {
     /// Line and column, from 1; `None` when the whole file is meant.
     place: Option<(usize, usize)>,
     message: String,
@@ -79,7 +67,7 @@ impl Config {
     }
 
     /// Reads the text of a file that lies in this directory.
-    fn parse(text: &str, directory: &Path) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn parse(text: &str, directory: &Path) -> Result<Self, Vec<Problem>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             let what = error.to_string();

@@ -39,6 +39,7 @@
 
 mod browser;
 mod cli;
+mod command;
 mod config;
 mod consent;
 mod crashes;
