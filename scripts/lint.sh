@@ -32,6 +32,8 @@ check "dependencies" cargo deny --log-level warn check bans licenses sources
 check "javascript formatting and lints" node_modules/.bin/biome ci --colors=off --error-on-warnings
 check "the comparison in docs/agent.md" node scripts/feature-table.mjs
 check "the tests named in docs/security.md" node scripts/threats.mjs
+check "no unsafe code" node scripts/unsafe.mjs
+check "the permissions of the example extension" node scripts/permissions.mjs
 check "versions" node scripts/versions.mjs
 check "words that Rust and TypeScript share" node scripts/shared-types.mjs
 check "lock files" lock_files_name_no_registry
