@@ -19,6 +19,7 @@ const SUITES = [
   ],
   ...["cors", "oauth", "native-messaging", "live", "expose", "example-extension", "example-worker", "fleet"],
   ...["example-react", "example-programs", "hand-over", "golden", "runtimes", "bundlers", "firefox", "interop"],
+  "agent-service",
 ];
 
 const wanted = process.argv.slice(2);

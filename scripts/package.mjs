@@ -132,6 +132,7 @@ async function buildEntries() {
     { name: "tools", from: "tools/index.ts", module: "slim" },
     { name: "trace", from: "trace.ts", module: "slim" },
     { name: "ag-ui", from: "ag-ui/index.ts", module: "slim" },
+    { name: "agent-service", from: "agent-service/index.ts", module: "slim" },
     { name: "ai-sdk", from: "ai-sdk/index.ts", module: "slim" },
     { name: "chat-completions", from: "chat-completions/index.ts", module: "slim" },
     { name: "local-models", from: "local-models/index.ts", module: "slim" },

@@ -18,4 +18,6 @@ no_nats_by_default() {
 
 part "the default shim has no NATS in it" no_nats_by_default
 
+part "an agent behind subjects, of the packed package" node pkg-tests/run.mjs agent-service
+
 [ ${#failures[@]} = 0 ] || fail "failed: $(printf '%s; ' "${failures[@]}")"

@@ -7,8 +7,9 @@ import { startServer } from "./process.mjs";
 
 /**
  * @param {{ config?: string }} [options] `config` is added to the server's configuration file, such as users and permissions
- * @returns {Promise<{ url: string, webSocketUrl: string, stop: () => Promise<void>, kill: () => Promise<void> }>}
- *   the addresses are `nats://127.0.0.1:PORT` and `ws://127.0.0.1:PORT`; `kill` gives it no time to do anything
+ * @returns {Promise<{ url: string, webSocketUrl: string, stop: () => Promise<void>, kill: () => Promise<void>, restart: () => Promise<void>, pid: number }>}
+ *   the addresses are `nats://127.0.0.1:PORT` and `ws://127.0.0.1:PORT`; `kill` gives it no time to do anything; `restart` ends
+ *   it and starts it again with the same ports and what JetStream has stored
  */
 export async function startNats({ config = "" } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "crablet-nats-"));
@@ -17,21 +18,28 @@ export async function startNats({ config = "" } = {}) {
     const ports = join(folder, "ports");
     await mkdir(ports);
     const file = join(folder, "nats.conf");
-    const lines = [
-      'listen: "127.0.0.1:-1"',
-      'websocket { listen: "127.0.0.1:-1", no_tls: true }',
+    const lines = (listen = "127.0.0.1:-1", websocket = "127.0.0.1:-1") => [
+      `listen: "${listen}"`,
+      `websocket { listen: "${websocket}", no_tls: true }`,
       `jetstream { store_dir: ${JSON.stringify(join(folder, "jetstream"))} }`,
       `ports_file_dir: ${JSON.stringify(ports)}`,
       config,
     ];
-    await writeFile(file, lines.join("\n"));
-    const server = await startServer(program(), ["--config", file], { ready: /Server is ready/ });
+    await writeFile(file, lines().join("\n"));
+    const start = () => startServer(program(), ["--config", file], { ready: /Server is ready/ });
+    let server = await start();
     const ended = (end) => async () => {
-      await end();
+      await server[end]();
       await forget();
     };
     const { nats, websocket } = await readPorts(ports);
-    return { url: nats[0], webSocketUrl: websocket[0], stop: ended(server.stop), kill: ended(server.kill) };
+    const restart = async () => {
+      await server.stop();
+      await writeFile(file, lines(new URL(nats[0]).host, new URL(websocket[0]).host).join("\n"));
+      server = await start();
+    };
+    const { pid } = server;
+    return { url: nats[0], webSocketUrl: websocket[0], stop: ended("stop"), kill: ended("kill"), restart, pid };
   } catch (error) {
     await forget();
     throw error;

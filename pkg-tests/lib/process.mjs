@@ -49,7 +49,7 @@ export async function run(program, args, { timeout = 120_000, ...options } = {})
  * @param {string[]} args
  * @param {{ ready: RegExp, cwd?: string, env?: Record<string, string>, controlFd?: boolean }} options with `controlFd` the
  *   output of file descriptor 3 is read as well
- * @returns {Promise<{ match: RegExpExecArray, output: () => string, stop: () => Promise<void>, kill: () => Promise<void> }>}
+ * @returns {Promise<{ match: RegExpExecArray, output: () => string, stop: () => Promise<void>, kill: () => Promise<void>, signal: (name: string) => void, pid: number }>}
  *   `kill` gives it no time to do anything
  */
 export async function startServer(program, args, { ready, ...options }) {
@@ -58,7 +58,11 @@ export async function startServer(program, args, { ready, ...options }) {
   const deadline = Date.now() + READY_TIMEOUT;
   while (Date.now() < deadline && child.process.exitCode === null) {
     const match = ready.exec(child.output());
-    if (match) return { match, output: child.output, stop, kill: () => killChild(child.process) };
+    if (match) {
+      const signal = (name) => signalGroup(child.process, name);
+      const { pid } = child.process;
+      return { match, output: child.output, stop, kill: () => killChild(child.process), signal, pid };
+    }
     await Promise.race([child.changed(), new Promise((resolve) => setTimeout(resolve, 200))]);
   }
   await stop();
@@ -120,6 +124,7 @@ async function stopChild(child) {
 }
 
 async function killChild(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, "close");
   signalGroup(child, "SIGKILL");
   await closed;

@@ -1,0 +1,405 @@
+import type { Agent } from "../agent.js";
+import { CrabletError } from "../error.js";
+import { type AgentEvent, innermost } from "../event.js";
+import type { Run } from "../run.js";
+import type { Session } from "../session.js";
+import { conflict, type SessionStore } from "../store.js";
+import { type ToolOutput, toolOutput } from "../tool.js";
+import { EventLog, readTail } from "./event-log.js";
+import type { JetStreamMessage, Streams } from "./nats.js";
+import type { Names, ServiceEvent } from "./protocol.js";
+import { type Plan, planOf } from "./restored.js";
+import { infoOf, type ReadInput, SessionInputs } from "./session-inputs.js";
+import type { LogContents } from "./session-log.js";
+import { isConflict, type SessionLogs } from "./store.js";
+
+/** @internal What a worker has for its sessions. */
+export interface WorkParts {
+  readonly streams: Streams;
+  readonly names: Names;
+  readonly logs: SessionLogs;
+  readonly worker: string;
+  agentOf(session: string): Agent<any> | Promise<Agent<any>>;
+}
+
+/**
+ * How the work on a session ended. `done`: nothing is left to do; `lost`: another worker goes on; `handed-over`: the service is
+ * stopped; `failed`: the session could not be saved, and is to be tried again.
+ *
+ * @internal
+ */
+export type WorkEnd = "done" | "lost" | "handed-over" | "failed";
+
+/**
+ * The work of one worker on one session that it has claimed, until nothing is left to do.
+ *
+ * @internal
+ */
+export class SessionWork {
+  readonly #parts: WorkParts;
+  readonly #id: string;
+  readonly #deliveries: JetStreamMessage[] = [];
+  #inputs!: SessionInputs;
+  #events!: EventLog;
+  #session!: Session<any>;
+  #plan!: Plan;
+  #run: Run<any> | undefined;
+  /** The run has begun in the module, so that it takes messages. */
+  #isBegun = false;
+  #isRunOver = false;
+  /** The calls that the run asks a person about, or a client to perform. */
+  readonly #asked = new Map<string, "approve" | "tool-result">();
+  #reading: Promise<void> = Promise.resolve();
+  #end: Exclude<WorkEnd, "done"> | undefined;
+  #isStopping = false;
+  #isOver = false;
+  #agent!: Agent<any>;
+  /** How often the session was taken up: only the latest is written. */
+  #opening = 0;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(parts: WorkParts, id: string) {
+    this.#parts = parts;
+    this.#id = id;
+  }
+
+  /** Holds a message of the consumer until the work ends. */
+  hold(message: JetStreamMessage): void {
+    this.#deliveries.push(message);
+    this.notify();
+  }
+
+  /** Says to the server that the messages are being worked on. */
+  working(): void {
+    for (const message of this.#deliveries) message.working();
+  }
+
+  /** Inputs came. */
+  notify(): void {
+    if (this.#run === undefined) return;
+    this.#read().catch((thrown: unknown) => this.#fail(thrown));
+  }
+
+  /** Takes no further prompt. */
+  drain(): void {
+    this.#isStopping = true;
+  }
+
+  /** Stops at once: what is not saved is left to whoever goes on. */
+  stop(end: "lost" | "handed-over"): void {
+    this.#end ??= end;
+    this.#isStopping = true;
+    this.#events?.stop(conflict(this.#id, 0));
+    this.#run?.abort(new CrabletError({ kind: "aborted", message: "another worker goes on with this session" }));
+  }
+
+  /** Works until nothing is left to do. */
+  async work(): Promise<WorkEnd> {
+    const { streams, names } = this.#parts;
+    const { subject } = names.input(this.#id);
+    const hint = streams.connection.subscribe(subject, { callback: () => this.notify() });
+    try {
+      await this.#open();
+      await this.#goOn();
+      await this.#events.flush();
+    } catch (thrown) {
+      this.#fail(thrown);
+    } finally {
+      hint.unsubscribe();
+      this.#isOver = true;
+      this.#parts.logs.forget(this.#id);
+    }
+    return this.#end ?? "done";
+  }
+
+  /** Answers the messages of the consumer: what is settled is not delivered again. */
+  settleDeliveries(end: WorkEnd, now: number): void {
+    let alarm = end === "done" && this.#isWaitingForPerson() ? this.#session.dueAt() : undefined;
+    for (const message of this.#deliveries.splice(0)) {
+      if (end === "lost") continue;
+      if (end !== "done") message.nak(end === "failed" ? RETRY_MS : 0);
+      else if (!this.#inputs.isSettled(message.seq)) message.nak(this.#inputs.isRead(message.seq) ? SUSPENDED_MS : 0);
+      else if (alarm === undefined) message.ack();
+      else {
+        // It comes back when nobody has decided in time.
+        message.nak(Math.max(alarm - now, 0) + 1);
+        alarm = undefined;
+      }
+    }
+  }
+
+  /** While the session is being opened, the attempt that failed is made again. */
+  #onEventsFailed(error: unknown): void {
+    if (this.#session !== undefined) this.#fail(error);
+  }
+
+  #isWaitingForPerson(): boolean {
+    const status = this.#session?.getState().status;
+    return status === "awaiting-approval" || status === "awaiting-result" || status === "interrupted";
+  }
+
+  /** Reads the session and its events, keeps slower workers out, and says what holds. */
+  async #open(): Promise<void> {
+    const { streams, names, logs, worker } = this.#parts;
+    const place = names.events(this.#id);
+    let contents: LogContents;
+    for (let attempt = 1; ; attempt += 1) {
+      contents = await logs.read(this.#id);
+      const tail = await readTail(streams, place);
+      this.#plan = planOf(contents.entries, tail, Date.now());
+      try {
+        if (this.#plan.fences) await logs.fence(this.#id, contents);
+        this.#events = new EventLog(streams, {
+          place,
+          session: this.#id,
+          worker,
+          tail,
+          onFailure: (error) => this.#onEventsFailed(error),
+        });
+        for (const event of this.#plan.events) await this.#events.push(event);
+        await this.#events.flush();
+        break;
+      } catch (thrown) {
+        // A slower worker was at it just now. It is kept out once this one was first.
+        if (!isConflict(thrown) || attempt === MAX_OPENINGS) throw thrown;
+      }
+    }
+    this.#inputs = new SessionInputs(streams, names.input(this.#id), contents.taken);
+    this.#agent = await this.#parts.agentOf(this.#id);
+    await this.#take(contents);
+  }
+
+  async #take(contents: LogContents): Promise<void> {
+    this.#session = await this.#agent.open(this.#id, this.#storeOf(contents));
+  }
+
+  /** Takes the session up anew, so that a run that waits asks again for what it waits for. */
+  async #reopen(): Promise<void> {
+    this.#opening += 1;
+    await this.#writing;
+    this.#inputs.giveAgain();
+    await this.#take(await this.#parts.logs.read(this.#id));
+  }
+
+  /** The session's log as the agent's store: with each checkpoint goes which inputs are in it. */
+  #storeOf(contents: LogContents): SessionStore {
+    const { logs } = this.#parts;
+    const opening = this.#opening;
+    const write = async (
+      kind: "append" | "replace",
+      id: string,
+      expectedVersion: number,
+      entries: readonly string[],
+    ): Promise<number> => {
+      // Also once the claim is given up: what a conversation that rests still has to say, the next worker knows.
+      if (this.#end !== undefined || this.#isOver || this.#opening !== opening) throw conflict(id, expectedVersion);
+      const { taken, settled } = this.#inputs.keptIn(entries);
+      const writing = logs.write(id, expectedVersion, kind, entries, taken);
+      this.#writing = writing.then(
+        () => {},
+        () => {},
+      );
+      const version = await writing;
+      for (const input of settled) input.state = "settled";
+      return version;
+    };
+    return {
+      read: async () => (contents.version === 0 ? undefined : contents),
+      append: (id, expectedVersion, entries) => write("append", id, expectedVersion, entries),
+      replace: (id, expectedVersion, base) => write("replace", id, expectedVersion, base),
+      delete: (id) => logs.delete(id),
+      list: () => logs.list(),
+    };
+  }
+
+  async #goOn(): Promise<void> {
+    if (this.#plan.resumes) await this.#follow(this.#session.resume());
+    for (;;) {
+      await this.#read();
+      if (this.#end !== undefined || this.#isStopping) return;
+      if (this.#isWaitingForPerson()) {
+        const decisions = this.#inputs.waiting().filter(({ input }) => RESUMING.has(input.type));
+        if (decisions.length === 0) return;
+        if (this.#session.getState().status !== "interrupted") await this.#reopen();
+        await this.#follow(this.#session.resume());
+        await this.#refuseLeft(decisions);
+        continue;
+      }
+      const prompt = this.#inputs.waiting().find(({ input }) => PROMPTS.has(input.type));
+      if (prompt === undefined) return;
+      await this.#start(prompt);
+    }
+  }
+
+  /** Starts a run with a prompt. */
+  async #start(prompt: ReadInput): Promise<void> {
+    const { input } = prompt;
+    if (input.type !== "prompt" && input.type !== "follow-up") return;
+    prompt.state = "given";
+    await this.#say({ type: "input-accepted", inputId: input.id, inputType: input.type });
+    await this.#follow(this.#session.send(input.content), prompt);
+  }
+
+  /** Follows a run to its end, or until it waits for a person. */
+  async #follow(run: Run<any> | undefined, prompt?: ReadInput): Promise<void> {
+    if (run === undefined) return;
+    this.#run = run;
+    this.#isRunOver = false;
+    const over = (): void => {
+      this.#isRunOver = true;
+    };
+    run.result.then(over, over);
+    let hasEnded = false;
+    try {
+      for await (const event of run.toReadableStream({ untilSuspended: true })) {
+        // A run that waits for a person is let go of in this moment.
+        this.#isBegun = event.type !== "run-suspended";
+        hasEnded ||= event.type === "run-end";
+        this.#note(event);
+        await this.#events.push(event);
+        await this.#give();
+      }
+    } catch (thrown) {
+      if (isConflict(thrown) || isStorage(thrown)) throw thrown;
+      // An error that ended a run stands in its last event. Else the run did not begin.
+      if (!hasEnded && prompt !== undefined) await this.#refuse(prompt, thrown);
+      else if (!hasEnded) throw thrown;
+    } finally {
+      this.#run = undefined;
+      this.#isBegun = false;
+      this.#asked.clear();
+    }
+    if (this.#end === undefined && hasEnded) this.#inputs.settleGiven();
+    await this.#events.flush();
+  }
+
+  /** Follows who is asked for what. */
+  #note(event: AgentEvent): void {
+    const within = innermost(event);
+    switch (within.type) {
+      case "approval-request":
+        this.#asked.set(within.callId, "approve");
+        break;
+      case "tool-start":
+        if (within.clientSide === true) this.#asked.set(within.callId, "tool-result");
+        break;
+      case "approval-response":
+      case "tool-result":
+        this.#asked.delete(within.callId);
+        break;
+      default:
+    }
+  }
+
+  /** Reads what came and gives it to the run, one after the other. */
+  #read(): Promise<void> {
+    const reading = this.#reading.then(async () => {
+      for (const { inputId, error } of await this.#inputs.read())
+        await this.#say({ type: "input-refused", inputId, error });
+      await this.#give();
+    });
+    this.#reading = reading.catch(() => {});
+    return reading;
+  }
+
+  /** Gives the run what waits for it. */
+  async #give(): Promise<void> {
+    let isPromptBefore = false;
+    for (const waiting of this.#inputs.waiting()) {
+      if (waiting.state !== "waiting" || this.#end !== undefined) continue;
+      isPromptBefore ||= PROMPTS.has(waiting.input.type);
+      if (this.#run === undefined) {
+        // What comes behind a prompt is for its run.
+        if (!this.#isWaitingForPerson() && !isPromptBefore)
+          await this.#refuse(waiting, new CrabletError({ kind: "invalid-input", message: NO_RUN }));
+        continue;
+      }
+      if (!this.#isBegun || this.#isRunOver) return;
+      try {
+        const messageId = this.#giveTo(this.#run, waiting);
+        if (messageId === undefined) continue;
+        const { id: inputId, type: inputType } = waiting.input;
+        await this.#say({ type: "input-accepted", inputId, inputType, ...(messageId !== "" && { messageId }) });
+      } catch (thrown) {
+        if (isConflict(thrown) || isStorage(thrown)) throw thrown;
+        await this.#refuse(waiting, thrown);
+      }
+    }
+  }
+
+  /** The id of the message that waits, "" where there is none; `undefined` when it is not the input's turn. */
+  #giveTo(run: Run<any>, waiting: ReadInput): string | undefined {
+    const { input } = waiting;
+    switch (input.type) {
+      case "prompt":
+        return undefined;
+      case "steer":
+        void run.steer(input.content);
+        waiting.messageId = this.#session.queued().steers.at(-1)?.id;
+        break;
+      case "follow-up":
+        waiting.messageId = run.followUp(input.content);
+        break;
+      case "abort":
+        run.abort(new CrabletError({ kind: "aborted", message: input.reason ?? "the run was aborted by a client" }));
+        break;
+      case "approve":
+        if (this.#asked.get(input.callId) !== "approve") return undefined;
+        run.approve(input.callId, input.allow, input.reason, input.inputHash);
+        break;
+      case "tool-result":
+        if (this.#asked.get(input.callId) !== "tool-result") return undefined;
+        run.toolResult(input.callId, givenOutput(input.output));
+        break;
+    }
+    waiting.state = "given";
+    return waiting.messageId ?? "";
+  }
+
+  /** Refuses decisions about calls that do not wait: those that do were asked for again when the run went on. */
+  async #refuseLeft(decisions: readonly ReadInput[]): Promise<void> {
+    for (const decision of decisions) {
+      if (decision.state !== "waiting" || this.#end !== undefined) continue;
+      await this.#refuse(decision, new CrabletError({ kind: "invalid-input", message: "no such call waits" }));
+    }
+  }
+
+  async #refuse(refused: ReadInput, thrown: unknown): Promise<void> {
+    refused.state = "settled";
+    await this.#say({ type: "input-refused", inputId: refused.input.id, error: infoOf(thrown) });
+  }
+
+  #say(event: ServiceEvent): Promise<void> {
+    return this.#events.push(event);
+  }
+
+  #fail(thrown: unknown): void {
+    if (isConflict(thrown)) this.stop("lost");
+    else {
+      this.#end ??= "failed";
+      this.#run?.abort(thrown);
+      if (!isStorage(thrown)) console.error(`crablet: the session ${JSON.stringify(this.#id)} failed`, thrown);
+    }
+  }
+}
+
+/** What a client gave as the output of a call, as a run takes it. */
+function givenOutput(output: unknown): unknown {
+  if (typeof output !== "object" || output === null) return output;
+  if ("content" in output) return toolOutput(output as ToolOutput);
+  return "output" in output ? output.output : undefined;
+}
+
+const isStorage = (thrown: unknown): boolean => CrabletError.is(thrown) && thrown.kind === "storage";
+
+/** What begins a run when none is at work. */
+const PROMPTS: ReadonlySet<string> = new Set(["prompt", "follow-up"]);
+/** What a run that waits goes on for. */
+const RESUMING: ReadonlySet<string> = new Set(["approve", "tool-result", "abort", "steer"]);
+const NO_RUN = "no run is at work: send a prompt";
+/** How often a session is read again when a slower worker was first. */
+const MAX_OPENINGS = 5;
+/** When a session that could not be saved is tried again. */
+const RETRY_MS = 2_000;
+/** When a prompt is looked at again that waits for a run that waits for a person. */
+const SUSPENDED_MS = 30_000;
