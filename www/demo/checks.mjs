@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Demo, expectGone } from "./demo-process.mjs";
 import { freePort, startEverything } from "./everything.mjs";
 import { askAsAgent } from "./local-agent.mjs";
+import { alone, prices, results } from "./result-checks.mjs";
 import { providers, signingIn } from "./connection-checks.mjs";
 import { sampleServer, setUp } from "./setup.mjs";
 import { startShim } from "./shim.mjs";
@@ -705,12 +706,15 @@ export const suites = [
   followUps,
   badInput,
   httpServer,
+  results,
+  prices,
   signingIn,
   providers,
   pairing,
   exposing,
   sessions,
   secrets,
+  alone,
   lostShim,
   endings,
 ];
