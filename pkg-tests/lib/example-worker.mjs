@@ -2,6 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { copyExample } from "./example.mjs";
+import { startServer } from "./process.mjs";
+import { repository } from "./project.mjs";
 import { startWorkerd, workerdConfig } from "./workerd.mjs";
 
 export const PASSWORD = "let me in";
@@ -83,18 +85,30 @@ export async function serveExampleWorker(home, bindings, { port = 0, disk = "dis
   // For the means to evict; the worker itself uses nothing of the kind.
   const server = await startWorkerd(home, ["--experimental"]);
   return {
-    ...server,
+    ...withPassword(server),
     /** Evicts the conversation of a name. */
     async evict(chat) {
       const control = /"socket":"control","port":(\d+)/.exec(server.output())?.[1];
       const response = await fetch(`http://127.0.0.1:${control}/?chat=${chat}`);
       if ((await response.text()) !== "evicted") throw new Error(`${chat} was not evicted`);
     },
-    /** Asks the worker as a program does that knows the password. */
-    ask: (path, options = {}) =>
-      fetch(`${server.url}${path}`, {
-        ...options,
-        headers: { authorization: `Bearer ${PASSWORD}`, ...options.headers },
-      }),
   };
 }
+
+/** As `serveExampleWorker`, but in miniflare, under another Node where one is given. */
+export async function serveInMiniflare(project, home, bindings, { port, disk }, program = process.execPath) {
+  const given = {
+    packages: join(repository, "pkg-tests/runtimes/package.json"),
+    ...{ home, modules: MODULES, classes: CLASSES, bindings: { ...BINDINGS, ...bindings }, port, disk },
+  };
+  const script = join(project.tests, "fixtures/fleet/miniflare.mjs");
+  const server = await startServer(program, [script, JSON.stringify(given)], { ready: /^ready at (.*)\/$/m });
+  return withPassword({ ...server, url: server.match[1] });
+}
+
+const withPassword = (server) => ({
+  ...server,
+  /** Asks the worker as a program does that knows the password. */
+  ask: (path, options = {}) =>
+    fetch(`${server.url}${path}`, { ...options, headers: { authorization: `Bearer ${PASSWORD}`, ...options.headers } }),
+});

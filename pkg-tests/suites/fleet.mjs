@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { withPage } from "../lib/browser.mjs";
 import { watcherOf } from "../lib/chat-watcher.mjs";
-import { buildExampleWorker, KEY, PASSWORD, serveExampleWorker } from "../lib/example-worker.mjs";
+import { buildExampleWorker, KEY, PASSWORD, serveExampleWorker, serveInMiniflare } from "../lib/example-worker.mjs";
 import { startLedgerServer } from "../lib/ledger-server.mjs";
+import { newerNode } from "../lib/newer-node.mjs";
 import { freePort } from "../lib/process.mjs";
 import { listen } from "../lib/servers.mjs";
 import { startSteppingModel } from "../lib/stepping-model.mjs";
@@ -23,17 +24,16 @@ export default async function fleet(project) {
     await browsersContinue(home, tab);
     await timeGoesOn(home, tab);
     await aBrowserWorks(home, tab);
+    await itWorksInMiniflare(project, home, tab);
   });
-  return `${CHATS} conversations over three kills by alarm alone; moves cut off; alarms for questions, retries and what is old; a browser that works by itself`;
+  return `${CHATS} conversations over three kills by alarm alone; moves cut off; alarms for questions, retries and what is old; a browser that works by itself; the same in miniflare`;
 }
 
 /** Kills the runtime in the middle of many runs. Nobody watches: what goes on, goes on by alarms. */
 async function manyAreKilled(home, tab) {
   const names = Array.from({ length: CHATS }, (_, index) => `c${index + 1}`);
   await withFreeWorker(home, tab, { disk: "many" }, async ({ worker, watcher, ledger }) => {
-    for (const name of names) await watcher.watch(name);
-    await Promise.all(names.map((name) => watcher.until(name, { status: "idle" })));
-    for (const name of names) await watcher.ask(name, { type: "send", text: name.slice(1) });
+    await beginAll(watcher, names);
     await ledger.counted(CHATS / 2);
     await tab.goto("about:blank");
     for (const count of [CHATS, 2 * CHATS, 3 * CHATS]) {
@@ -51,9 +51,7 @@ async function movesAreCutOff(home, tab) {
   const names = ["m1", "m2", "m3", "m4", "m5", "m6"];
   let moved = 0;
   await withFreeWorker(home, tab, { disk: "moves" }, async ({ worker, watcher, ledger }) => {
-    for (const name of names) await watcher.watch(name);
-    await Promise.all(names.map((name) => watcher.until(name, { status: "idle" })));
-    for (const name of names) await watcher.ask(name, { type: "send", text: name.slice(1) });
+    await beginAll(watcher, names);
     for (const count of [names.length / 2, names.length, 2 * names.length]) {
       await ledger.counted(count);
       const moves = names.map((name) => worker.ask(`/chats/${name}/move`, { method: "POST", body: "{}" }));
@@ -226,24 +224,45 @@ async function aBrowserWorks(home, tab) {
   }
 }
 
+/** As a developer tries it, with `wrangler dev`, which wants Node 22: it is killed there, too. */
+async function itWorksInMiniflare(project, home, tab) {
+  const names = ["d1", "d2", "d3"];
+  const program = newerNode(22);
+  const serve = (_home, bindings, place) => serveInMiniflare(project, home, bindings, place, program);
+  await withFreeWorker(home, tab, { disk: "miniflare", serve }, async ({ worker, watcher, ledger }) => {
+    await beginAll(watcher, names);
+    await ledger.counted(names.length);
+    await tab.goto("about:blank");
+    await worker.restart();
+    await everyChatIs(worker, names, "idle");
+    await endedRight(worker, tab, names, ledger.ledger);
+  });
+}
+
+async function beginAll(watcher, names) {
+  for (const name of names) await watcher.watch(name);
+  await Promise.all(names.map((name) => watcher.until(name, { status: "idle" })));
+  for (const name of names) await watcher.ask(name, { type: "send", text: name.slice(1) });
+}
+
 /** A worker whose model and tools do not wait for the test. */
-async function withFreeWorker(home, tab, { disk, asks = "no", steps = STEPS, limits = {} }, use) {
+async function withFreeWorker(home, tab, { disk, asks = "no", steps = STEPS, limits = {}, serve }, use) {
   // Each conversation is asked with its number, so that each step of each has a number of its own.
   const input = (step, prompt) => ({ n: Number(prompt) * 100 + step });
   const model = await startSteppingModel({ steps, tool: "tools__step", input, held: false });
   const ledger = await startLedgerServer({ delay: 100 });
   const bindings = { MODEL_URL: model.url, MCP_URL: ledger.url, MCP_ASKS: asks, ...limits };
   try {
-    await withWorker(home, tab, bindings, disk, ({ worker, watcher }) => use({ worker, watcher, ledger, model }));
+    await withWorker(home, tab, bindings, disk, (all) => use({ ...all, ledger, model }), serve);
   } finally {
     await ledger.stop();
     await model.stop();
   }
 }
 
-async function withWorker(home, tab, bindings, disk, use) {
+async function withWorker(home, tab, bindings, disk, use, serve = serveExampleWorker) {
   const port = await freePort();
-  const start = () => serveExampleWorker(home, bindings, { port, disk });
+  const start = () => serve(home, bindings, { port, disk });
   let server = await start();
   const watcher = {};
   const open = async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { startModelServer } from "../../www/demo/model-server.mjs";
 import { run } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
+import { newerNode } from "../lib/newer-node.mjs";
 import { expectAnswer, runRows } from "../lib/rows.mjs";
 import { expectedAnswer } from "../smoke/expected.mjs";
 import { askWorkerd } from "./workerd.mjs";
@@ -36,11 +37,10 @@ export default async function runtimes(project) {
 
 /** The Node that runs this, and newer ones. */
 function nodes() {
-  const newer = (major) => require.resolve(`node-${major}-${process.platform}-${process.arch}/bin/node`);
   return {
     [`Node ${process.versions.node.split(".")[0]}`]: process.execPath,
-    "Node 22": newer(22),
-    "Node 24": newer(24),
+    "Node 22": newerNode(22),
+    "Node 24": newerNode(24),
   };
 }
 
