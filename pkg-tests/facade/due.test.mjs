@@ -1,13 +1,14 @@
 // When a session that nothing works on has something to do, for places that are started at a time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, subAgent, tool } from "crablet";
+import { Agent, openaiCompatible, subAgent, tool } from "crablet";
+import { memoryStore } from "crablet/stores";
 import { scriptedModel } from "crablet/test";
 
 const pay = (needsApproval) =>
   tool({ description: "Pays.", input: { type: "object" }, needsApproval, execute: () => "paid" });
 const call = { type: "tool-call", callId: "1", toolName: "pay", input: {} };
-const isAbout = (time, wanted) => assert.ok(Math.abs(time - wanted) < 60_000, `${time} is not about ${wanted}`);
+const isAbout = (time, wanted) => assert.ok(Math.abs(time - wanted) < 30_000, `${time} is not about ${wanted}`);
 
 test("nothing is due in a session that rests", async () => {
   const session = new Agent({ model: scriptedModel(["one"]), timeoutMs: 1_000_000 }).session();
@@ -58,4 +59,27 @@ test("what is due is done by going on at that time", async () => {
   const { text } = await later.resume().result;
   assert.equal(text, "it is over");
   assert.equal(later.dueAt(), undefined);
+});
+
+test("a store has the wait before the model is asked again, so that whoever goes on keeps to it", async () => {
+  const store = memoryStore();
+  let waits;
+  const waiting = new Promise((resolve) => {
+    waits = resolve;
+  });
+  const append = async (id, version, entries) => {
+    const written = await store.append(id, version, entries);
+    if (entries.some((entry) => entry.includes('"type":"waiting"'))) waits();
+    return written;
+  };
+  const fetch = async () => new Response("{}", { status: 503, headers: { "retry-after": "50" } });
+  const agent = new Agent({ model: openaiCompatible("any", { baseUrl: "http://model.invalid/v1", fetch }) });
+  const session = await agent.open("one", { ...store, append });
+  const begun = Date.now();
+  const run = session.send("hi");
+  const ended = run.result.catch(() => {});
+  await waiting;
+  isAbout((await agent.open("one", store)).dueAt(), begun + 50_000);
+  run.abort();
+  await ended;
 });

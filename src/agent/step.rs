@@ -222,6 +222,8 @@ impl Run {
             context.emit(EventKind::StepRetry { attempt, delay, error, model: None });
             context.set_timer(Purpose::Retry, delay);
             self.phase = Phase::Waiting { attempt };
+            // Not waited for: who goes on after a crash keeps to what the provider asked for.
+            conversation.checkpoint();
         } else if let Some(model) = self.fall_back(conversation, &error, call.attempt) {
             let attempt = call.attempt.saturating_add(1);
             let model = Some(model.reference());

@@ -2,7 +2,7 @@
 
 use crablet::agent::{Agent, EndReason, Input, InputError, Status, ToolDefinition, ToolOutput};
 use crablet::model::StopReason;
-use crablet::{Error, ErrorKind};
+use crablet::{Error, ErrorKind, Millis};
 
 use crate::harness::{Harness, agent, text, tool};
 
@@ -54,6 +54,20 @@ fn a_tool_is_handed_out_once_its_start_is_saved() {
     assert_eq!(host.model_calls(), 1, "results are saved before the model reads them");
     host.save();
     assert_eq!(host.model_calls(), 2);
+}
+
+#[test]
+fn the_deadline_of_a_retry_is_saved_without_being_waited_for() {
+    let mut host = Harness::prompted(stored(vec![]));
+    host.save();
+    let before = host.checkpoint();
+    host.fail_stream(Error::new(ErrorKind::Overloaded, "busy").with_retry_after(5_000));
+    assert_eq!(host.checkpoint(), before + 1);
+    let (timer, due) = host.timers[0];
+    assert!(due >= Millis(1_005_000));
+    host.now = due;
+    host.give(Input::Timer { timer });
+    assert_eq!(host.model_calls(), 2, "the model is asked again although nothing was saved yet");
 }
 
 #[test]
