@@ -20,6 +20,7 @@ const SUITES = [
   ...["cors", "oauth", "native-messaging", "live", "expose", "example-extension", "example-worker", "fleet"],
   ...["example-react", "example-programs", "hand-over", "golden", "runtimes", "bundlers", "firefox", "interop"],
   "agent-service",
+  ...["nats", "scale"],
 ];
 
 const wanted = process.argv.slice(2);

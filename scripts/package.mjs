@@ -127,6 +127,7 @@ async function buildEntries() {
     { name: "stores", from: "stores/index.ts", module: "slim" },
     { name: "test", from: "test.ts", module: "slim" },
     { name: "models", from: "models.ts", module: "slim" },
+    { name: "nats", from: "nats/index.ts", module: "slim" },
     { name: "oauth", from: "oauth/index.ts", module: "slim" },
     { name: "server", from: "server/index.ts", module: "slim" },
     { name: "tools", from: "tools/index.ts", module: "slim" },

@@ -22,6 +22,8 @@ use crate::install::{InstallArguments, InstallError, UninstallArguments, install
 use crate::listener::{KeyFiles, Shim, bind};
 use crate::log::note;
 use crate::native_host::{NativeHost, serve_extension};
+#[cfg(feature = "nats")]
+use crate::nats::{NatsArguments, NatsError, NatsFront};
 use crate::origin::{NotAnOrigin, Origin};
 use crate::pairings::{Pairing, PairingClient, PairingFile, Progress};
 use crate::reload::follow_config;
@@ -54,7 +56,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serves the servers of a configuration file until it is stopped.
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Says what is wrong with a set-up: reads the file and the tokens, and starts every server once.
     Doctor {
         /// The mcpServers file.
@@ -118,6 +120,9 @@ struct Serve {
     /// How many seconds a process waits for a client that lost its connection.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     grace: u64,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: NatsArguments,
 }
 
 #[derive(Debug, Args)]
@@ -214,6 +219,9 @@ pub(crate) enum CommandError {
     Install(#[from] InstallError),
     #[error("crablet-shim: {0}")]
     NativeMessaging(String),
+    #[cfg(feature = "nats")]
+    #[error("crablet-shim: {0}")]
+    Nats(#[from] NatsError),
     #[error("crablet-shim: problems found: {0}")]
     Problems(u32),
     #[error("crablet-shim: no tool has the id {0:?}; `crablet-shim consent --all` lists them")]
@@ -235,7 +243,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
     let state = StateDirectory::locate(arguments.state_dir)?;
     let (grants, http_grants) = (GrantFile::of(&state), GrantFile::of(&state));
     match arguments.command {
-        Command::Serve(arguments) => runtime()?.block_on(serve(arguments, &state)),
+        Command::Serve(arguments) => runtime()?.block_on(serve(*arguments, &state)),
         Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &state, &guardian()?)) {
             0 => Ok(()),
             problems => Err(CommandError::Problems(problems)),
@@ -286,6 +294,8 @@ async fn serve(arguments: Serve, state: &StateDirectory) -> Result<(), CommandEr
     let agents = listen_for_agents(state)?;
     let shim = Arc::new(Shim::new(config, port, origins, keys, sessions, Arc::clone(&pages)));
     let mut signals = EndSignals::listen()?;
+    #[cfg(feature = "nats")]
+    let nats = NatsFront::start(&arguments.nats, Arc::clone(&shim)).await?;
     println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
     tokio::select! {
         () = Arc::clone(&shim).serve(listener) => {}
@@ -293,6 +303,14 @@ async fn serve(arguments: Serve, state: &StateDirectory) -> Result<(), CommandEr
         () = follow_consents(&pages) => {}
         () = agents_of(agents, Arc::clone(&pages)) => {}
         () = signals.received() => {}
+    }
+    #[cfg(feature = "nats")]
+    if let Some(nats) = nats {
+        tokio::select! {
+            () = nats.drain() => {}
+            // Who says it twice means it.
+            () = signals.received() => {}
+        }
     }
     shim.sessions.shut_down().await;
     Ok(())

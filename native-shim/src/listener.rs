@@ -101,7 +101,8 @@ impl Shim {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
-    fn config(&self) -> Arc<Config> {
+    /// What the file said last.
+    pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -58,6 +58,8 @@ mod lockout;
 mod log;
 mod native_host;
 mod native_messages;
+#[cfg(feature = "nats")]
+mod nats;
 mod origin;
 mod owner_only;
 mod pairing_socket;

@@ -6,12 +6,13 @@ import { join } from "node:path";
 import { startServer } from "./process.mjs";
 
 /**
- * @param {{ config?: string }} [options] `config` is added to the server's configuration file, such as users and permissions
+ * @param {{ config?: string, jetstream?: boolean }} [options] `config` is added to the server's configuration file, such as
+ *   users and permissions; with operators and accounts, JetStream has to be off
  * @returns {Promise<{ url: string, webSocketUrl: string, stop: () => Promise<void>, kill: () => Promise<void>, restart: () => Promise<void>, pid: number }>}
  *   the addresses are `nats://127.0.0.1:PORT` and `ws://127.0.0.1:PORT`; `kill` gives it no time to do anything; `restart` ends
  *   it and starts it again with the same ports and what JetStream has stored
  */
-export async function startNats({ config = "" } = {}) {
+export async function startNats({ config = "", jetstream = true } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "crablet-nats-"));
   const forget = () => rm(folder, { recursive: true, force: true });
   try {
@@ -21,7 +22,7 @@ export async function startNats({ config = "" } = {}) {
     const lines = (listen = "127.0.0.1:-1", websocket = "127.0.0.1:-1") => [
       `listen: "${listen}"`,
       `websocket { listen: "${websocket}", no_tls: true }`,
-      `jetstream { store_dir: ${JSON.stringify(join(folder, "jetstream"))} }`,
+      jetstream ? `jetstream { store_dir: ${JSON.stringify(join(folder, "jetstream"))} }` : "",
       `ports_file_dir: ${JSON.stringify(ports)}`,
       config,
     ];

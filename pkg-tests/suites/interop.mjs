@@ -5,7 +5,7 @@ import { run } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
 
 export default async function interop(project) {
-  await linkPackages(project.folder);
+  await linkPackages(project.folder, "interop");
   const folder = join(project.tests, "interop");
   const vite = join(repository, "pkg-tests/node_modules/vite/bin/vite.js");
   await run(process.execPath, [vite, "build", "--logLevel", "error"], { cwd: folder });
@@ -22,9 +22,9 @@ export default async function interop(project) {
   return `${count} tests in ${files.length} files`;
 }
 
-/** The packages of this suite, beside those of the project. Each finds its own dependencies where it really lies. */
-export async function linkPackages(folder) {
-  const from = join(repository, "pkg-tests/interop/node_modules");
+/** The packages of a suite that has some of its own, beside those of the project. Each finds its own dependencies where it really lies. */
+export async function linkPackages(folder, suite) {
+  const from = join(repository, "pkg-tests", suite, "node_modules");
   const names = await readdir(from);
   const packages = await Promise.all(
     names

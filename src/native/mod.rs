@@ -4,6 +4,8 @@ mod file_store;
 mod http;
 #[cfg(feature = "oauth")]
 mod loopback;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod process;
 #[cfg(feature = "mcp-server")]
 mod serve_stdio;

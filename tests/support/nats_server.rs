@@ -54,7 +54,8 @@ impl NatsServer {
     fn wait_for_port(&mut self, ports: &Path) -> String {
         let deadline = Instant::now() + LIMIT;
         while Instant::now() < deadline && self.process.try_wait().unwrap().is_none() {
-            let text = std::fs::read_dir(ports).unwrap().flatten().next().map(|file| std::fs::read_to_string(file.path()));
+            let text =
+                std::fs::read_dir(ports).unwrap().flatten().next().map(|file| std::fs::read_to_string(file.path()));
             if let Some(Ok(text)) = text
                 && let Ok(found) = serde_json::from_str::<Value>(&text)
             {

@@ -36,8 +36,8 @@ pub(crate) struct Asked {
     pub(crate) id: RawJson,
     pub(crate) method: String,
     pub(crate) params: Params,
-    /// The `mcp-param-*` headers.
-    pub(crate) headers: Vec<(String, String)>,
+    /// The `mcp-param-*` headers; `None` where messages have none.
+    pub(crate) headers: Option<Vec<(String, String)>>,
 }
 
 #[derive(Debug)]
@@ -68,6 +68,12 @@ impl Drop for OpenExchange {
 impl ChildHandle {
     pub(crate) fn is_over(&self) -> bool {
         self.commands.is_closed()
+    }
+
+    /// Waits until the child is over.
+    #[cfg(feature = "nats")]
+    pub(crate) async fn over(&self) {
+        self.commands.closed().await;
     }
 
     /// Sends a request; `None` when the child has just ended.
@@ -112,7 +118,8 @@ impl ChildHandle {
 pub(crate) struct ChildOptions {
     pub(crate) server: String,
     pub(crate) key_id: String,
-    pub(crate) grants: GrantFile<HttpGrant>,
+    /// Where the token is looked for; `None` where there is no token, over NATS.
+    pub(crate) grants: Option<GrantFile<HttpGrant>>,
     pub(crate) limits: Limits,
     pub(crate) callers: Callers,
     pub(crate) era: ServerEra,
@@ -245,7 +252,8 @@ async fn run(
 }
 
 fn is_revoked(options: &ChildOptions) -> bool {
-    options.grants.read().is_ok_and(|grants| !grants.iter().any(|grant| grant.key_id() == options.key_id))
+    let Some(grants) = &options.grants else { return false };
+    grants.read().is_ok_and(|grants| !grants.iter().any(|grant| grant.key_id() == options.key_id))
 }
 
 async fn wait_until(due: Option<crablet::Millis>) {

@@ -35,7 +35,7 @@ impl World {
         let options = ChildOptions {
             server: "deaf".into(),
             key_id: token.key_id().into(),
-            grants: grants.clone(),
+            grants: Some(grants.clone()),
             limits,
             callers: Callers::Handshake,
             era: ServerEra::Handshake,
@@ -58,7 +58,7 @@ impl World {
             id: RawJson::parse("1").unwrap(),
             method: "initialize".into(),
             params: Params::from_object(&RawJson::parse(params).unwrap()).unwrap(),
-            headers: vec![],
+            headers: Some(vec![]),
         };
         self.handle.call(asked).await.unwrap()
     }

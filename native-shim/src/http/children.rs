@@ -18,7 +18,8 @@ use crate::sessions::{Sessions, random_text};
 #[derive(Debug)]
 pub(crate) struct Children {
     open: Arc<Mutex<HashMap<Key, Entry>>>,
-    grants: GrantFile<HttpGrant>,
+    /// `None` over NATS, whose callers have no tokens.
+    grants: Option<GrantFile<HttpGrant>>,
 }
 
 /// Whose child it is.
@@ -43,7 +44,7 @@ struct Entry {
 pub(crate) struct Unavailable(pub(crate) String);
 
 impl Children {
-    pub(crate) fn new(grants: GrantFile<HttpGrant>) -> Self {
+    pub(crate) fn new(grants: Option<GrantFile<HttpGrant>>) -> Self {
         Self { open: Arc::default(), grants }
     }
 
@@ -101,8 +102,10 @@ impl Children {
         Some(entry.handle.clone())
     }
 
-    /// The session that a further one of the same token and server takes the place of: many clients end none.
+    /// The session that a further one of the same token and server takes the place of: many clients end none. Where there
+    /// are no tokens it would be somebody else's.
     fn surplus_session(&self, key: &Key) -> Option<ChildHandle> {
+        self.grants.as_ref()?;
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_alike =
             |other: &Key| other.key_id == key.key_id && other.server == key.server && other.session.is_some();

@@ -56,7 +56,7 @@ pub(crate) fn is_http(target: &str) -> bool {
 
 impl HttpFront {
     pub(crate) fn new(grants: GrantFile<HttpGrant>) -> Self {
-        Self { children: Children::new(grants.clone()), grants, lockout: Mutex::default() }
+        Self { children: Children::new(Some(grants.clone())), grants, lockout: Mutex::default() }
     }
 
     /// Answers a request. Why it was refused is a line for the log.
@@ -154,7 +154,9 @@ impl HttpFront {
                 let part = part_of(&head.headers, Some(&method), &params);
                 let headers = repeated_arguments(&head.headers);
                 match part.and_then(|part| Ok((part, headers?))) {
-                    Ok((part, headers)) => self.ask(caller, part, Asked { id, method, params, headers }).await,
+                    Ok((part, headers)) => {
+                        self.ask(caller, part, Asked { id, method, params, headers: Some(headers) }).await
+                    }
                     Err(error) => json(StatusCode::BAD_REQUEST, &failure(&id, error)),
                 }
             }

@@ -150,7 +150,8 @@ fn protocol_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Opti
     }
 }
 
-fn unsupported(version: &str) -> RpcError {
+/// The refusal of a revision, with those that are spoken.
+pub(crate) fn unsupported(version: &str) -> RpcError {
     let supported = [STATELESS_VERSION];
     let data = Params::new().with("supported", &supported).with("requested", version).to_raw();
     let message = format!("the protocol version {version:?} is not spoken here");

@@ -5,16 +5,16 @@
 //! the response ([`answer`]).
 
 mod answer;
-mod bridge;
-mod child;
-mod children;
+pub(crate) mod bridge;
+pub(crate) mod child;
+pub(crate) mod children;
 mod event_log;
 mod front;
 mod gate;
 mod grants;
-mod head;
+pub(crate) mod head;
 mod lane;
-mod message;
+pub(crate) mod message;
 mod streams;
 
 pub(crate) use answer::{AnswerBody, empty};

@@ -47,8 +47,8 @@ pub(crate) struct Call {
     pub(crate) id: RawJson,
     pub(crate) method: String,
     pub(crate) params: Params,
-    /// The `mcp-param-*` headers, in lower case.
-    pub(crate) headers: Vec<(String, String)>,
+    /// The `mcp-param-*` headers, in lower case; `None` where messages have none that could disagree with them.
+    pub(crate) headers: Option<Vec<(String, String)>>,
 }
 
 /// What happens.

@@ -91,7 +91,7 @@ impl World {
             id: raw(json!(id)),
             method: method.to_owned(),
             params: Params::from_object(&raw(params)).unwrap(),
-            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            headers: Some(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()),
         };
         self.give(Input::Call(call));
         self.exchanges

@@ -52,7 +52,7 @@ impl ToolHeaders {
     /// Looks at a call. One whose headers do not fit is held against a fresh list before it is refused, since a child may
     /// have changed its tools.
     pub(super) fn check(&mut self, call: Call) -> Verdict {
-        if call.method != "tools/call" {
+        if call.method != "tools/call" || call.headers.is_none() {
             return Verdict::Pass(call);
         }
         if self.asking.is_none() && self.known.as_ref().is_some_and(|known| fits(known, &call).is_ok()) {
@@ -130,7 +130,7 @@ fn fits(known: &BTreeMap<String, Vec<MirroredParam>>, call: &Call) -> Result<(),
     let arguments: Value = call.params.member("arguments").and_then(|raw| raw.read().ok()).unwrap_or_default();
     for param in mirrored {
         let name = param.header_name();
-        let header = call.headers.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value);
+        let header = call.headers.iter().flatten().find(|(candidate, _)| *candidate == name).map(|(_, value)| value);
         let is_right = match (param.value(&arguments), header) {
             (None, None) => true,
             (Some(value), Some(header)) => decode(header).is_some_and(|said| is_same(&said, &value)),
@@ -167,7 +167,7 @@ mod tests {
             id: RawJson::parse("1").unwrap(),
             method: "tools/call".into(),
             params: Params::from_object(&RawJson::parse(params).unwrap()).unwrap(),
-            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            headers: Some(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()),
         }
     }
 

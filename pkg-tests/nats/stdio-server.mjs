@@ -1,0 +1,87 @@
+// An MCP server on standard input and output: `stdio-server.mjs ERA LEDGER`. Every call of `mark` is a line of the ledger.
+import { appendFileSync, existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+const [, , era, ledger] = process.argv;
+const isStateless = era === "stateless";
+const VERSION = "2026-07-28";
+let count = 0;
+let cancelled = 0;
+const questions = new Map();
+
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+const reply = (id, result) => send({ id, result: isStateless ? { resultType: "complete", ...result } : result });
+const say = (id, text) => reply(id, { content: [{ type: "text", text }] });
+
+const tools = {
+  /** Writes its number, and has its result after some milliseconds. */
+  mark(id, { n, milliseconds = 0 }) {
+    appendFileSync(ledger, `${n}\n`);
+    if (milliseconds === 0) say(id, `marked ${n}`);
+    else setTimeout(() => say(id, `marked ${n}`), milliseconds);
+  },
+  /** What only this process knows. */
+  count: (id) => say(id, String(++count)),
+  pid: (id) => say(id, String(process.pid)),
+  cancelled: (id) => say(id, String(cancelled)),
+  big: (id, { bytes }) => say(id, "x".repeat(bytes)),
+  progress(id, _input, token) {
+    for (const progress of [1, 2]) {
+      send({ method: "notifications/progress", params: { progressToken: token, progress } });
+    }
+    questions.set("go", () => say(id, "done"));
+  },
+  /** Lets `progress` end. */
+  go(id) {
+    questions.get("go")?.();
+    say(id, "went");
+  },
+  /** Is through when a file is there. */
+  gate(id, { file }) {
+    const look = setInterval(() => {
+      if (!existsSync(file)) return;
+      clearInterval(look);
+      say(id, "through");
+    }, 20);
+  },
+  /** Never answered. */
+  hang() {},
+  ask(id) {
+    questions.set(`q${id}`, ({ result }) => say(id, `hello ${result?.content?.name}`));
+    const requestedSchema = { type: "object", properties: { name: { type: "string" } } };
+    send({ id: `q${id}`, method: "elicitation/create", params: { message: "Who?", requestedSchema } });
+  },
+  change(id) {
+    send({ method: "notifications/tools/list_changed" });
+    say(id, "changed");
+  },
+};
+
+const offered = Object.keys(tools).map((name) => ({
+  name,
+  inputSchema: { type: "object" },
+  ...(name === "pid" && { annotations: { readOnlyHint: true } }),
+}));
+
+const methods = {
+  initialize: (id, { protocolVersion }) =>
+    reply(id, {
+      protocolVersion,
+      capabilities: { tools: { listChanged: true } },
+      serverInfo: { name: "handshake", version: "1" },
+    }),
+  "server/discover": (id) => reply(id, { supportedVersions: [VERSION], capabilities: { tools: {} } }),
+  "tools/list": (id) => reply(id, { tools: offered }),
+  "tools/call": (id, params) => tools[params.name](id, params.arguments ?? {}, params._meta?.progressToken),
+};
+const unknown = isStateless ? "initialize" : "server/discover";
+
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const message = JSON.parse(line);
+  if (message.method === undefined) return questions.get(message.id)?.(message);
+  if (message.method === "notifications/cancelled") cancelled += 1;
+  if (message.id === undefined) return;
+  const answer = message.method === unknown ? undefined : methods[message.method];
+  if (answer) answer(message.id, message.params ?? {});
+  else send({ id: message.id, error: { code: -32601, message: `there is no method ${message.method}` } });
+});
