@@ -18,7 +18,17 @@ const SUITES = [
     "bundler",
   ],
   ...["cors", "oauth", "native-messaging", "live", "expose", "example-extension", "example-worker", "fleet"],
-  ...["example-react", "example-programs", "hand-over", "golden", "runtimes", "bundlers", "firefox", "interop"],
+  ...[
+    "example-react",
+    "example-programs",
+    "hand-over",
+    "quick-start",
+    "golden",
+    "runtimes",
+    "bundlers",
+    "firefox",
+    "interop",
+  ],
   "agent-service",
   ...["nats", "scale"],
 ];

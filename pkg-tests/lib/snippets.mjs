@@ -8,7 +8,7 @@ import { readFile } from "node:fs/promises";
 export async function readSnippets(file) {
   const text = await readFile(file, "utf8");
   const snippets = new Map();
-  for (const [, name, code] of text.matchAll(/^<!-- tested: (\S+) -->\n```\w*\n(.*?)^```$/gms))
+  for (const [, name, code] of text.matchAll(/^<!-- tested: (\S+) -->\n```[\w,]*\n(.*?)^```$/gms))
     snippets.set(name, code);
   const marked = text.match(/<!-- tested:/g)?.length ?? 0;
   if (snippets.size === 0 || snippets.size !== marked) {
