@@ -1,7 +1,10 @@
-//! The server that the official MCP conformance suite looks at, on standard input and output: the tools, resources and
-//! prompts that its scenarios name. The suite reaches it through `crablet-shim serve`.
+//! The server that the official MCP conformance suite looks at: the tools, resources and prompts that its scenarios name.
 //!
-//! `conformance_server [handshake|stateless]` speaks that era only.
+//! `conformance_server [handshake|stateless]` is on standard input and output, and speaks that era only: the suite reaches it
+//! through `crablet-shim serve`. `conformance_server http` is on HTTP, speaks both, and prints its address.
+
+#[path = "support/http.rs"]
+mod http;
 
 use std::error::Error;
 use std::future::ready;
@@ -10,14 +13,15 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crablet::host::mcp::{McpServer, ServerCall, ServerControl};
+use crablet::host::mcp::{HttpOptions, McpServer, ServerCall, ServerControl};
 use crablet::json::RawJson;
 use crablet::mcp::protocol::{
     CallToolResult, ContentBlock, EraChoice, PromptArgument, PromptMessage, Resource, ResourceBody, ResourceContents,
 };
 use crablet::mcp::server::{InputRequest, LogLevel, Outcome, Request, ServerOptions, ServerPrompt, ServerTool};
-use crablet::native::serve_stdio_with;
+use crablet::native::{NativeHost, serve_stdio_with};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -29,7 +33,7 @@ type Built<T> = Result<T, Box<dyn Error>>;
 /// What the tools share.
 struct World {
     /// Changes what is served, once it is.
-    control: OnceLock<ServerControl>,
+    replace: OnceLock<Box<dyn Fn(McpServer) + Send + Sync>>,
     /// A state that nobody else can make.
     state: String,
 }
@@ -47,13 +51,22 @@ async fn main() -> ExitCode {
 
 async fn run() -> Built<()> {
     let state = format!("confirming.{:016x}", RandomState::new().hash_one("confirming"));
-    let world = Arc::new(World { control: OnceLock::new(), state });
+    let world = Arc::new(World { replace: OnceLock::new(), state });
     let server = server(&world)?;
-    serve_stdio_with(&server, |control| {
-        // It is set once.
-        let _ = world.control.set(control);
-    })
-    .await?;
+    // It is set once.
+    if std::env::args().nth(1).as_deref() == Some("http") {
+        let handler = server.http(&NativeHost::new()?, HttpOptions::default());
+        let replacing = handler.clone();
+        let _ = world.replace.set(Box::new(move |server| replacing.replace(server)));
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("http://{}/mcp", listener.local_addr()?);
+        http::serve(listener, handler).await?;
+    } else {
+        let set = |control: ServerControl| {
+            let _ = world.replace.set(Box::new(move |server| control.replace(server)));
+        };
+        serve_stdio_with(&server, set).await?;
+    }
     Ok(())
 }
 
@@ -206,9 +219,9 @@ fn toggle(world: &Arc<World>, extra: impl FnOnce(McpServer) -> Built<McpServer>)
         Ok::<_, Box<dyn Error>>((changed, server(world)?))
     };
     let (changed, plain) = build().map_err(|error| error.to_string())?;
-    let control = world.control.get().ok_or("nothing is served yet")?;
-    control.replace(changed);
-    control.replace(plain);
+    let replace = world.replace.get().ok_or("nothing is served yet")?;
+    replace(changed);
+    replace(plain);
     Ok("Changed, and changed back.".to_owned())
 }
 

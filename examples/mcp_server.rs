@@ -1,22 +1,29 @@
-//! An MCP server on standard input and output, with the notes of a folder: `mcp_server FOLDER`.
+//! An MCP server with the notes of a folder: `mcp_server FOLDER` on standard input and output, `mcp_server FOLDER PORT` over
+//! HTTP for this machine.
 //!
-//! For a local agent, such as Claude Code: `claude mcp add notes -- path/to/mcp_server path/to/notes`.
+//! For a local agent, such as Claude Code: `claude mcp add notes -- path/to/mcp_server path/to/notes`, or
+//! `claude mcp add --transport http notes http://127.0.0.1:PORT/mcp`.
+
+#[path = "support/http.rs"]
+mod http;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crablet::host::mcp::{McpServer, ServerCall};
+use crablet::host::mcp::{HttpOptions, McpServer, ServerCall};
 use crablet::host::tools::{FileOptions, reading_tools};
 use crablet::json::RawJson;
 use crablet::mcp::protocol::{CallToolResult, ContentBlock, PromptArgument, Resource};
 use crablet::mcp::server::{InputRequest, LogLevel, Outcome, Request, ServerPrompt, ServerTool};
-use crablet::native::serve_stdio;
 use crablet::native::tools::FolderFiles;
+use crablet::native::{NativeHost, serve_stdio};
+use tokio::net::TcpListener;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
-    match serve(&folder).await {
+    let port = std::env::args().nth(2);
+    match serve(&folder, port).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -25,7 +32,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn serve(folder: &str) -> Result<(), Box<dyn std::error::Error>> {
+async fn serve(folder: &str, port: Option<String>) -> Result<(), Box<dyn std::error::Error>> {
     let files = Arc::new(FolderFiles::open(folder)?);
     let server = McpServer::new("notes", env!("CARGO_PKG_VERSION"))
         .expose(reading_tools(files, FileOptions::default()))?
@@ -36,7 +43,14 @@ async fn serve(folder: &str) -> Result<(), Box<dyn std::error::Error>> {
         .prompt(summary_prompt(), summary)?
         .completions(complete)
         .logging();
-    serve_stdio(&server).await?;
+    match port {
+        None => serve_stdio(&server).await?,
+        Some(port) => {
+            let listener = TcpListener::bind(("127.0.0.1", port.parse()?)).await?;
+            println!("http://{}/mcp", listener.local_addr()?);
+            http::serve(listener, server.http(&NativeHost::new()?, HttpOptions::default())).await?;
+        }
+    }
     Ok(())
 }
 

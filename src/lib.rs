@@ -99,7 +99,7 @@
 #![cfg_attr(crablet_small, feature(optimize_attribute))]
 
 pub mod agent;
-#[cfg(any(feature = "shim", feature = "oauth"))]
+#[cfg(any(feature = "shim", feature = "oauth", feature = "mcp-server"))]
 #[cfg_attr(not(any(feature = "shim", feature = "native")), allow(dead_code))]
 mod base64url;
 mod error;

@@ -8,7 +8,7 @@ use crablet::mcp::transport::shim::Token;
 use serde::{Serialize, Serializer};
 
 use crate::extension::ExtensionId;
-use crate::origin::Origin;
+use crate::origin::{self, Origin};
 use crate::state::{PrivateFile, StateDirectory, StateError};
 
 /// A token and what it opens.
@@ -57,7 +57,7 @@ impl Grant {
 
     /// Whether a client with this `Origin` header, or without one, may use the token.
     pub(crate) fn allows_origin(&self, header: Option<&str>) -> bool {
-        self.extension.is_none() && Origin::allow(&self.origins, header)
+        self.extension.is_none() && origin::allow(&self.origins, header)
     }
 
     /// Whether the token opens this server, or [`EXPOSING`].
@@ -69,7 +69,7 @@ impl Grant {
     pub(crate) fn holder(&self) -> String {
         let holder = match &self.extension {
             Some(extension) => format!("the extension {extension}, over native messaging"),
-            None => Origin::list(&self.origins),
+            None => origin::list(&self.origins),
         };
         if self.plain { format!("{holder}, also as it is (mcp.auth)") } else { holder }
     }

@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crablet::json::RawJson;
-use crablet::jsonrpc::{Params, RpcError, code};
+use crablet::host::mcp::{LaneSender, OpenExchange};
+use crablet::jsonrpc::{RpcError, code};
+use crablet::mcp::server::http::{EventId, Exchange, Lane, Piece, PostedRequest};
 use crablet::mcp::transport::shim::ServerEra;
 use crablet::native::now;
 use crablet::native::process::{ExitReport, ProcessEvent, ServerProcess};
+use futures_channel::mpsc as unbounded;
+use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-use super::bridge::{Bridge, Call, Callers, Exchange, Input, failure};
-use super::event_log::EventId;
+use super::bridge::{Bridge, Call, Callers, Input, failure};
 use super::grants::HttpGrant;
-use super::lane::{LaneReceiver, LaneSender, Piece, lane};
 use super::streams::Streams;
 use crate::grants::{GrantFile, Kept};
 use crate::limits::Limits;
@@ -26,18 +27,8 @@ use crate::sessions::Place;
 #[derive(Clone, Debug)]
 pub(crate) struct ChildHandle {
     commands: mpsc::Sender<Command>,
-    left: mpsc::UnboundedSender<Exchange>,
+    left: unbounded::UnboundedSender<Exchange>,
     next_exchange: Arc<AtomicU64>,
-}
-
-/// A request of a caller, without its place among those of its child.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) id: RawJson,
-    pub(crate) method: String,
-    pub(crate) params: Params,
-    /// The `mcp-param-*` headers; `None` where messages have none.
-    pub(crate) headers: Option<Vec<(String, String)>>,
 }
 
 #[derive(Debug)]
@@ -48,21 +39,6 @@ enum Command {
     /// it cannot be taken up.
     Listen(Exchange, LaneSender, Option<EventId>, oneshot::Sender<Option<Exchange>>),
     End,
-}
-
-/// An open exchange, seen from HTTP. Dropping it says that the client is gone.
-#[derive(Debug)]
-pub(crate) struct OpenExchange {
-    pub(crate) exchange: Exchange,
-    pub(crate) lane: LaneReceiver,
-    left: mpsc::UnboundedSender<Exchange>,
-}
-
-impl Drop for OpenExchange {
-    fn drop(&mut self) {
-        // A task that has ended need not know.
-        let _ = self.left.send(self.exchange);
-    }
 }
 
 impl ChildHandle {
@@ -77,9 +53,9 @@ impl ChildHandle {
     }
 
     /// Sends a request; `None` when the child has just ended.
-    pub(crate) async fn call(&self, asked: Asked) -> Option<OpenExchange> {
+    pub(crate) async fn call(&self, asked: PostedRequest) -> Option<OpenExchange> {
         let (sender, open) = self.open();
-        let Asked { id, method, params, headers } = asked;
+        let PostedRequest { id, method, params, headers, .. } = asked;
         let call = Call { exchange: open.exchange, id, method, params, headers };
         self.commands.send(Command::Call(call, sender)).await.ok()?;
         Some(open)
@@ -107,9 +83,8 @@ impl ChildHandle {
     }
 
     fn open(&self) -> (LaneSender, OpenExchange) {
-        let (sender, lane) = lane();
         let exchange = Exchange(self.next_exchange.fetch_add(1, Ordering::Relaxed));
-        (sender, OpenExchange { exchange, lane, left: self.left.clone() })
+        OpenExchange::new(exchange, self.left.clone())
     }
 }
 
@@ -136,12 +111,12 @@ pub(crate) fn child(
     shutdown: watch::Receiver<bool>,
 ) -> (ChildHandle, impl Future<Output = ()>) {
     let (commands, orders) = mpsc::channel(COMMAND_QUEUE);
-    let (left, leaving) = mpsc::unbounded_channel();
+    let (left, leaving) = unbounded::unbounded();
     let handle = ChildHandle { commands, left, next_exchange: Arc::new(AtomicU64::new(1)) };
     (handle, run(options, process, place, (orders, leaving, shutdown)))
 }
 
-type Ways = (mpsc::Receiver<Command>, mpsc::UnboundedReceiver<Exchange>, watch::Receiver<bool>);
+type Ways = (mpsc::Receiver<Command>, unbounded::UnboundedReceiver<Exchange>, watch::Receiver<bool>);
 
 async fn run(
     options: ChildOptions,
@@ -186,7 +161,7 @@ async fn run(
                     Command::End => break ended("the session was ended"),
                 }
             },
-            Some(exchange) = leaving.recv() => {
+            Some(exchange) = leaving.next() => {
                 used = Instant::now();
                 if streams.left(exchange) {
                     bridge.handle(now(), Input::Left(exchange));

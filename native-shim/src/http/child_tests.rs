@@ -1,3 +1,5 @@
+use crablet::json::RawJson;
+use crablet::jsonrpc::Params;
 use crablet::mcp::transport::shim::Token;
 use crablet::native::process::{GuardianCommand, ServerCommand};
 
@@ -54,11 +56,12 @@ impl World {
     /// Sends the request that a session begins with.
     async fn call(&self) -> OpenExchange {
         let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
-        let asked = Asked {
+        let asked = PostedRequest {
             id: RawJson::parse("1").unwrap(),
             method: "initialize".into(),
             params: Params::from_object(&RawJson::parse(params).unwrap()).unwrap(),
             headers: Some(vec![]),
+            raw: RawJson::parse("{}").unwrap(),
         };
         self.handle.call(asked).await.unwrap()
     }
@@ -77,7 +80,7 @@ impl Drop for World {
 
 /// What the caller is told at last.
 async fn told(mut open: OpenExchange) -> String {
-    let piece = open.lane.pieces.recv().await.unwrap();
+    let piece = open.next().await.unwrap();
     assert!(piece.is_last, "{piece:?}");
     piece.message.as_str().to_owned()
 }

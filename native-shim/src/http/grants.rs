@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::grants::{Kept, read_origins, read_time};
-use crate::origin::Origin;
+use crate::origin::{self, Origin};
 
 /// A token that opens the HTTP front. Only its digest is kept: whoever reads the file cannot use it.
 #[derive(Clone, Debug, Serialize)]
@@ -37,7 +37,7 @@ impl HttpGrant {
 
     /// Whether a client with this `Origin` header, or without one, may use the token.
     pub(crate) fn allows_origin(&self, header: Option<&str>) -> bool {
-        Origin::allow(&self.origins, header)
+        origin::allow(&self.origins, header)
     }
 
     pub(crate) fn allows_server(&self, server: &str) -> bool {
@@ -46,7 +46,7 @@ impl HttpGrant {
 
     /// Who it is for, for a list that people read.
     pub(crate) fn holder(&self) -> String {
-        Origin::list(&self.origins)
+        origin::list(&self.origins)
     }
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crablet::host::mcp::OpenExchange;
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{self, Params, RpcError, code};
 use crablet::mcp::protocol::STATELESS_VERSION;
+use crablet::mcp::server::http::{Posted, PostedMessage, PostedRequest, read_message, unsupported_version};
 use crablet::mcp::transport::shim::MAX_MESSAGE_BYTES;
 use hyper::body::Bytes;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -14,11 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::front::Calls;
 use super::reply::Reply;
 use super::session;
-use crate::http::bridge::{CAPABILITIES_KEY, Input, VERSION_KEY, failure};
-use crate::http::child::{Asked, ChildHandle, OpenExchange};
+use crate::http::bridge::{CAPABILITIES_KEY, Input, VERSION_KEY, failure, null};
+use crate::http::child::ChildHandle;
 use crate::http::children::Unavailable;
-use crate::http::head::unsupported;
-use crate::http::message::{Posted, null, read_message};
 
 /// Where a message came in.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Place {
 
 /// Answers a request that was not begun.
 pub(super) async fn refuse(payload: &[u8], reply: Reply, (code, sentence): (i64, String)) {
-    let (Ok(Posted::Request { id, .. }) | Err((id, _))) = read_message(payload) else { return };
+    let (Ok(Posted::Request(PostedRequest { id, .. })) | Err((id, _))) = read_message(payload) else { return };
     let message = failure(&id, RpcError::new(code, sentence));
     reply.answer(&id, message, None).await;
 }
@@ -55,27 +55,19 @@ pub(super) async fn serve_call(calls: &Arc<Calls>, place: Place, payload: &Bytes
     }
     match read_message(payload) {
         Err((id, error)) => reply.answer(&id, failure(&id, error), None).await,
-        Ok(Posted::Request { id, method, params }) => {
-            let asked = Asked { id, method, params, headers: None };
-            request(calls, place, asked, reply).await;
-        }
-        Ok(told) => tell(&place, told).await,
+        Ok(Posted::Request(asked)) => request(calls, place, asked, reply).await,
+        Ok(Posted::Message(told)) => tell(&place, told).await,
     }
 }
 
 /// Hands on what has no answer. At the subject of a server there is nobody for it.
-pub(super) async fn tell(place: &Place, told: Posted) {
+pub(super) async fn tell(place: &Place, told: PostedMessage) {
     let Place::Session(child) = place else { return };
-    let input = match told {
-        Posted::Notification { method, params, raw } => Input::Notification { method, params, raw },
-        Posted::Response { id, raw } => Input::Response { id, raw },
-        Posted::Request { .. } => return,
-    };
     // A child that has ended takes nothing, and its session is about to be gone.
-    child.tell(input).await;
+    child.tell(Input::Message(told)).await;
 }
 
-async fn request(calls: &Arc<Calls>, place: Place, mut asked: Asked, reply: Reply) {
+async fn request(calls: &Arc<Calls>, place: Place, mut asked: PostedRequest, reply: Reply) {
     let id = asked.id.clone();
     let method = asked.method.clone();
     let (child, session) = match child_for(calls, &place, &mut asked).await {
@@ -111,7 +103,7 @@ async fn request(calls: &Arc<Calls>, place: Place, mut asked: Asked, reply: Repl
 async fn child_for(
     calls: &Arc<Calls>,
     place: &Place,
-    asked: &mut Asked,
+    asked: &mut PostedRequest,
 ) -> Result<(ChildHandle, Option<String>), RpcError> {
     let name = match place {
         Place::Session(child) => return Ok((child.clone(), None)),
@@ -144,7 +136,7 @@ fn say_revision(params: &mut Params) -> Result<(), RpcError> {
     let meta = params.member("_meta").and_then(|meta| Params::from_object(meta).ok()).unwrap_or_default();
     match meta.member(VERSION_KEY).map(|version| version.read::<String>().unwrap_or_default()) {
         Some(version) if version == STATELESS_VERSION => Ok(()),
-        Some(version) => Err(unsupported(&version)),
+        Some(version) => Err(unsupported_version(&version)),
         None => {
             params.set("_meta", &meta.with(VERSION_KEY, STATELESS_VERSION).with(CAPABILITIES_KEY, &Params::new()));
             Ok(())
@@ -170,16 +162,15 @@ async fn carry(
     [cancelled, leaving]: [&CancellationToken; 2],
 ) -> Ending {
     if reply.is_stream {
-        open.lane.becomes_stream();
+        open.becomes_stream();
     }
     let watch = calls.absences.watch();
     let mut signs = interval_at(Instant::now() + FIRST_SIGN, SIGN_INTERVAL);
     signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            piece = open.lane.pieces.recv() => {
+            piece = open.next() => {
                 let Some(piece) = piece else { return Ending::Unanswered };
-                open.lane.took(&piece);
                 if piece.is_last {
                     return Ending::Answered(piece.message);
                 }
@@ -210,7 +201,7 @@ async fn refuse_question(child: &ChildHandle, message: &RawJson) {
     let Ok(question) = Object::parse(message.as_str()) else { return };
     if let (Some(id), Some(_)) = (question.raw("id"), question.get("method")) {
         let error = RpcError::new(code::METHOD_NOT_FOUND, "the caller takes an answer only, and can be asked nothing");
-        child.tell(Input::Response { raw: failure(&id, error), id }).await;
+        child.tell(Input::Message(PostedMessage::Response { raw: failure(&id, error), id })).await;
     }
 }
 
@@ -218,7 +209,7 @@ async fn cancel_at_child(child: &ChildHandle, id: &RawJson) {
     let method = "notifications/cancelled";
     let params = Params::new().with("requestId", id).with("reason", "the caller is gone, or wants no answer any more");
     let raw = jsonrpc::notification(method, &params);
-    child.tell(Input::Notification { method: method.to_owned(), params, raw }).await;
+    child.tell(Input::Message(PostedMessage::Notification { method: method.to_owned(), params, raw })).await;
 }
 
 /// All callers over NATS have one name here: NATS decides who they are.

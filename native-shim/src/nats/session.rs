@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use async_nats::{Message, SubscribeError};
+use crablet::mcp::server::http::{Posted, read_message};
 use futures_util::StreamExt;
 
 use super::call::{Place, listen, tell};
 use super::front::Calls;
 use super::reply::Reply;
 use crate::http::child::ChildHandle;
-use crate::http::message::{Posted, read_message};
 
 /// Listens to the session's subjects until it is over.
 pub(super) async fn open(calls: &Arc<Calls>, subject: &str, child: ChildHandle) -> Result<(), SubscribeError> {
@@ -43,7 +43,7 @@ async fn take(calls: &Arc<Calls>, child: &ChildHandle, message: Message) {
             let place = Place::Session(child.clone());
             // In order: what follows a notification counts on it.
             match read_message(&payload) {
-                Ok(told @ (Posted::Notification { .. } | Posted::Response { .. })) => tell(&place, told).await,
+                Ok(Posted::Message(told)) => tell(&place, told).await,
                 _ => {
                     if let Some(reply) = Reply::to(&calls.client, reply, last == "stream") {
                         calls.take(place, payload, reply);

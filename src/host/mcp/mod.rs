@@ -32,7 +32,10 @@ pub use http::{HeaderSource, HttpServer};
 pub use pairing::{Paired, pair};
 pub use pipe::{PipeEnd, pipe};
 #[cfg(feature = "mcp-server")]
-pub use server::{IntoOutcome, McpServer, ServerCall, ServerControl, Serving};
+pub use server::{
+    EventStream, Framing, HttpBody, HttpCall, HttpHandler, HttpOptions, HttpResponse, IntoOutcome, LaneSender,
+    McpServer, OpenExchange, ServerCall, ServerControl, Serving, Sleep,
+};
 pub use tools::{live_tools, tools};
 
 use futures_channel::mpsc;

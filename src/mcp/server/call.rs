@@ -147,6 +147,11 @@ impl PendingCall {
         self.number
     }
 
+    /// The id of the client's request.
+    pub fn id(&self) -> &RawJson {
+        &self.id
+    }
+
     /// The line that reports progress; `None` when the client did not ask to hear of it. `progress` grows from report to
     /// report.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Option<String> {

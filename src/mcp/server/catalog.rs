@@ -214,6 +214,11 @@ impl Catalog {
     }
 
     /// Why a tool that was there is gone.
+    #[cfg_attr(not(feature = "host"), allow(dead_code, reason = "only a host repeats arguments in headers"))]
+    pub(crate) fn input_schema(&self, name: &str) -> Option<RawJson> {
+        self.find_tool(name).map(|tool| tool.tool.input_schema.clone())
+    }
+
     pub(super) fn former_reason(&self, name: &str) -> Option<&str> {
         self.former_tools.iter().find(|(former, _)| former == name).map(|(_, reason)| reason.as_str())
     }

@@ -11,7 +11,7 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 /// The client did not say that it can be asked for what is needed (2026-07-28).
 pub(super) const MISSING_CAPABILITY: i64 = -32021;
 /// The request is of a revision that is not spoken (2026-07-28).
-const UNSUPPORTED_VERSION: i64 = -32022;
+pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// The most calls at work for one connection.
 const MAX_CALLS: usize = 1_000;
@@ -20,8 +20,8 @@ const MAX_CALLS: usize = 1_000;
 const MAX_COMPLETIONS: usize = 100;
 
 /// Where a request says what else was always said once.
-const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(super) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// What a request says of itself and of its client.

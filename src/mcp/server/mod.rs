@@ -35,6 +35,7 @@ mod ask;
 mod call;
 mod catalog;
 mod dispatch;
+pub mod http;
 mod list;
 mod notify;
 mod render;

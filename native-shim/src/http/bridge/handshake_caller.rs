@@ -8,6 +8,7 @@ use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{self, Message, Params, RequestId, RpcError, code};
 use crablet::mcp::protocol::{Revision, STATELESS_VERSION};
 use crablet::mcp::server::LogLevel;
+use crablet::mcp::server::http::PostedMessage;
 
 use super::open_calls::{OpenCall, OpenCalls};
 use super::wire::{self, CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY};
@@ -58,8 +59,10 @@ impl Translation for HandshakeCaller {
     fn handle(&mut self, _now: Millis, input: Input, outputs: &mut Outputs) {
         match input {
             Input::Call(call) => self.call(call, outputs),
-            Input::Notification { method, params, .. } => self.notified(&method, &params, outputs),
-            Input::Response { id, raw } => self.answered(&id, &raw, outputs),
+            Input::Message(PostedMessage::Notification { method, params, .. }) => {
+                self.notified(&method, &params, outputs)
+            }
+            Input::Message(PostedMessage::Response { id, raw }) => self.answered(&id, &raw, outputs),
             Input::Child(line) => {
                 for message in wire::messages(&line) {
                     self.message(message, outputs);

@@ -71,7 +71,7 @@ impl Translation for HandshakeChild {
             Input::ChildEnded(sentence) => self.ended(&sentence, outputs),
             Input::Timer => {}
             // The era has neither.
-            Input::Notification { .. } | Input::Response { .. } => {}
+            Input::Message(_) => {}
         }
         while let Some(due) = self.suspended.take_due(now) {
             match due {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crablet::Millis;
 use crablet::json::RawJson;
 use crablet::jsonrpc::{self, Message, Params, RequestId, RpcError};
+use crablet::mcp::server::http::PostedMessage;
 
 use super::wire;
 use super::{Call, Exchange, Input, Outputs, Translation};
@@ -27,13 +28,13 @@ impl Translation for HandshakeRelay {
     fn handle(&mut self, _now: Millis, input: Input, outputs: &mut Outputs) {
         match input {
             Input::Call(call) => self.call(call, outputs),
-            Input::Notification { method, params, raw } => {
+            Input::Message(PostedMessage::Notification { method, params, raw }) => {
                 if method == wire::CANCELLED {
                     self.cancelled(&params, outputs);
                 }
                 outputs.child(&raw);
             }
-            Input::Response { id, raw } => {
+            Input::Message(PostedMessage::Response { id, raw }) => {
                 // Only what was asked is answered, and once.
                 if let Some(place) = self.asked.iter().position(|asked| *asked == id) {
                     self.asked.remove(place);

@@ -26,19 +26,16 @@ use std::fmt;
 use crablet::Millis;
 use crablet::json::RawJson;
 use crablet::jsonrpc::Params;
+use crablet::mcp::server::http::{Exchange, PostedMessage};
 use crablet::mcp::transport::shim::ServerEra;
 
 use self::handshake_caller::HandshakeCaller;
 use self::handshake_child::HandshakeChild;
 use self::handshake_relay::HandshakeRelay;
 use self::stateless_relay::StatelessRelay;
-pub(crate) use self::wire::{
-    CAPABILITIES_KEY, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, VERSION_KEY, failure,
-};
-
-/// Names a request of a caller from its POST to its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Exchange(pub(crate) u64);
+pub(crate) use self::wire::failure;
+#[cfg(feature = "nats")]
+pub(crate) use self::wire::{CAPABILITIES_KEY, VERSION_KEY, null};
 
 /// A request of a caller. Its parameters have been checked as far as they concern the transport.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,17 +52,8 @@ pub(crate) struct Call {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Input {
     Call(Call),
-    Notification {
-        method: String,
-        params: Params,
-        /// The whole message.
-        raw: RawJson,
-    },
-    /// The answer of a caller to a request of the child.
-    Response {
-        id: RawJson,
-        raw: RawJson,
-    },
+    /// A notification, or the answer of a caller to a request of the child.
+    Message(PostedMessage),
     /// A stateless caller closed the stream of its request, which cancels it.
     Left(Exchange),
     /// The child wrote a line.

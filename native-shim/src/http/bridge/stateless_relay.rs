@@ -43,7 +43,7 @@ impl Translation for StatelessRelay {
                 self.open.end(&sentence, outputs);
             }
             // The era has neither.
-            Input::Notification { .. } | Input::Response { .. } | Input::Timer => {}
+            Input::Message(_) | Input::Timer => {}
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::wire::VERSION_KEY;
 use super::*;
 
 /// A machine, with the lines that the child got and the messages that callers got.
@@ -111,11 +112,11 @@ impl World {
         let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
         let params = Params::from_object(&raw(params)).unwrap();
         let method = message["method"].as_str().unwrap().to_owned();
-        self.give(Input::Notification { method, params, raw: raw(message) });
+        self.give(Input::Message(PostedMessage::Notification { method, params, raw: raw(message) }));
     }
 
     fn respond(&mut self, message: Value) {
-        self.give(Input::Response { id: raw(message["id"].clone()), raw: raw(message) });
+        self.give(Input::Message(PostedMessage::Response { id: raw(message["id"].clone()), raw: raw(message) }));
     }
 
     fn child_says(&mut self, message: Value) {

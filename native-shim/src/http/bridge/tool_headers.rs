@@ -6,11 +6,10 @@ use std::mem;
 
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Params, RpcError};
-use crablet::mcp::transport::streamable_http::mirrored::{MirroredParam, decode, mirrored_params};
-use serde_json::Value;
+use crablet::mcp::server::http::{Exchange, HEADER_MISMATCH, fits_arguments};
+use crablet::mcp::transport::streamable_http::mirrored::{MirroredParam, mirrored_params};
 
-use super::wire::HEADER_MISMATCH;
-use super::{Call, Exchange};
+use super::Call;
 
 /// The known headers, and the calls that wait until they are known.
 #[derive(Debug, Default)]
@@ -126,28 +125,9 @@ impl ToolHeaders {
 /// Whether the headers of a call say what its arguments say.
 fn fits(known: &BTreeMap<String, Vec<MirroredParam>>, call: &Call) -> Result<(), RpcError> {
     let name: Option<String> = call.params.member("name").and_then(|name| name.read().ok());
-    let Some(mirrored) = name.and_then(|name| known.get(&name)) else { return Ok(()) };
-    let arguments: Value = call.params.member("arguments").and_then(|raw| raw.read().ok()).unwrap_or_default();
-    for param in mirrored {
-        let name = param.header_name();
-        let header = call.headers.iter().flatten().find(|(candidate, _)| *candidate == name).map(|(_, value)| value);
-        let is_right = match (param.value(&arguments), header) {
-            (None, None) => true,
-            (Some(value), Some(header)) => decode(header).is_some_and(|said| is_same(&said, &value)),
-            _ => false,
-        };
-        if !is_right {
-            let message = format!("the header {name} does not say what the argument of the tool says");
-            return Err(RpcError::new(HEADER_MISMATCH, message));
-        }
-    }
-    Ok(())
-}
-
-/// Whether two texts are the same, or the same number: 42 and 42.0 are.
-fn is_same(said: &str, value: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
-    said == value || number(said).is_some_and(|said| Some(said) == number(value))
+    let mirrored = name.and_then(|name| known.get(&name));
+    mirrored
+        .map_or(Ok(()), |mirrored| fits_arguments(mirrored, &call.params, call.headers.as_deref().unwrap_or_default()))
 }
 
 /// The most pages of a list that are read. A child with more has tools whose headers are not checked.

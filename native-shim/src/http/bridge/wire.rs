@@ -4,12 +4,6 @@ use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{self, Message, Params, RequestId, RpcError};
 use crablet::mcp::protocol::STATELESS_VERSION;
 
-/// A header says something else than the body (2026-07-28).
-pub(crate) const HEADER_MISMATCH: i64 = -32_020;
-/// The caller did not say that it can be asked for what is needed (2026-07-28).
-pub(crate) const MISSING_CAPABILITY: i64 = -32_021;
-/// The request is of a revision that is not spoken (2026-07-28).
-pub(crate) const UNSUPPORTED_VERSION: i64 = -32_022;
 /// There is no such resource, in the handshake era; the stateless one has no number of its own for it.
 pub(super) const RESOURCE_NOT_FOUND: i64 = -32_002;
 
@@ -41,6 +35,12 @@ pub(super) fn cancellation(number: u64, reason: &str) -> RawJson {
 /// An answer that is an error.
 pub(crate) fn failure(id: &RawJson, error: RpcError) -> RawJson {
     jsonrpc::response(id, &Err(error))
+}
+
+/// The id of an answer to something whose id is not known.
+#[cfg(feature = "nats")]
+pub(crate) fn null() -> RawJson {
+    RawJson::from(serde_json::value::RawValue::NULL)
 }
 
 /// An answer with a result.

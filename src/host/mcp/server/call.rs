@@ -1,5 +1,6 @@
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use futures_channel::mpsc;
 
@@ -14,19 +15,30 @@ use crate::mcp::server::{LogLevel, Outcome, PendingCall, Request};
 pub struct ServerCall {
     pending: PendingCall,
     reports: mpsc::Sender<Report>,
+    caller: Option<Arc<str>>,
     /// Fires when the client wants no answer any more; the function's future is then dropped.
     pub cancel: CancelToken,
 }
 
 impl ServerCall {
-    pub(super) fn new(pending: PendingCall, reports: mpsc::Sender<Report>, cancel: CancelToken) -> Self {
-        Self { pending, reports, cancel }
+    pub(super) fn new(
+        pending: PendingCall,
+        reports: mpsc::Sender<Report>,
+        cancel: CancelToken,
+        caller: Option<Arc<str>>,
+    ) -> Self {
+        Self { pending, reports, caller, cancel }
+    }
+
+    /// Who asks, where an HTTP server found that out; see [`HttpCall::caller`](super::HttpCall::caller).
+    pub fn caller(&self) -> Option<&str> {
+        self.caller.as_deref()
     }
 
     /// Reports progress, if the client wants to hear of it. A report that finds the way full is left out.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if let Some(line) = self.pending.progress(progress, total, message) {
-            let _left_out = self.reports.clone().try_send(Report::Line(line));
+            let _left_out = self.reports.clone().try_send(Report::Line { about: self.pending.id().clone(), line });
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod call;
 mod exposed;
+mod http;
 mod serving;
 
 use std::fmt;
@@ -11,6 +12,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 pub use call::{IntoOutcome, ServerCall};
+pub use http::{
+    EventStream, Framing, HttpBody, HttpCall, HttpHandler, HttpOptions, HttpResponse, LaneSender, OpenExchange, Sleep,
+};
 pub use serving::{ServerControl, Serving};
 
 use crate::agent::ToolDefinition;

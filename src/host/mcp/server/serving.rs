@@ -23,8 +23,16 @@ const REPORT_LIMIT: usize = 256;
 /// What a function tells the client while it works.
 #[derive(Debug)]
 pub(super) enum Report {
-    Line(String),
+    Line { about: RawJson, line: String },
     Log { call: Box<PendingCall>, level: LogLevel, logger: Option<String>, data: RawJson },
+}
+
+/// A message to the client.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// The request that it is about, if it is about one: it may be the answer to it.
+    pub(super) about: Option<RawJson>,
+    pub(super) line: String,
 }
 
 /// Serves one connection while it is polled, until the client's lines end and its calls are over.
@@ -78,12 +86,26 @@ impl McpServer {
     where
         L: Stream<Item = String> + MaybeSend + Unpin + 'static,
     {
-        self.serve_until(lines, out, Ending::AfterCalls)
+        self.serve_until(lines, Out { sender: out, wrap: |said| said.line }, Ending::AfterCalls, None)
     }
 
-    fn serve_until<L>(&self, lines: L, out: mpsc::Sender<String>, ending: Ending) -> (Serving, ServerControl)
+    /// Serves one connection, whose messages are told apart by what they are about.
+    pub(super) fn serve_said<L>(
+        &self,
+        lines: L,
+        out: mpsc::Sender<Said>,
+        caller: Option<&str>,
+    ) -> (Serving, ServerControl)
     where
         L: Stream<Item = String> + MaybeSend + Unpin + 'static,
+    {
+        self.serve_until(lines, Out { sender: out, wrap: |said| said }, Ending::AtOnce, caller)
+    }
+
+    fn serve_until<L, T>(&self, lines: L, out: Out<T>, ending: Ending, caller: Option<&str>) -> (Serving, ServerControl)
+    where
+        L: Stream<Item = String> + MaybeSend + Unpin + 'static,
+        T: MaybeSend + 'static,
     {
         let (commands, controls) = mpsc::unbounded();
         let (reports, reported) = mpsc::channel(REPORT_LIMIT);
@@ -93,6 +115,7 @@ impl McpServer {
             lines,
             out,
             ending,
+            caller: caller.map(Arc::from),
             reports,
             reported,
             controls,
@@ -107,7 +130,8 @@ impl McpServer {
         let PipeEnd { mut sender, receiver } = end;
         let (out, mut lines) = mpsc::channel::<String>(1);
         let messages = receiver.map(|message| message.as_str().to_owned());
-        let (serving, control) = self.serve_until(messages, out, Ending::AtOnce);
+        let out = Out { sender: out, wrap: |said| said.line };
+        let (serving, control) = self.serve_until(messages, out, Ending::AtOnce, None);
         let forward = async move {
             while let Some(line) = lines.next().await {
                 let Ok(message) = RawJson::parse(line) else { continue };
@@ -123,13 +147,20 @@ impl McpServer {
     }
 }
 
+/// Where messages to the client go, and in which form.
+struct Out<T> {
+    sender: mpsc::Sender<T>,
+    wrap: fn(Said) -> T,
+}
+
 /// One connection.
-struct Work<L> {
+struct Work<L, T> {
     machine: Server,
     functions: Arc<Functions>,
     lines: L,
-    out: mpsc::Sender<String>,
+    out: Out<T>,
     ending: Ending,
+    caller: Option<Arc<str>>,
     reports: mpsc::Sender<Report>,
     reported: mpsc::Receiver<Report>,
     controls: mpsc::UnboundedReceiver<Command>,
@@ -155,7 +186,7 @@ enum Step {
     Line(Option<String>),
 }
 
-impl<L: Stream<Item = String> + MaybeSend + Unpin> Work<L> {
+impl<L: Stream<Item = String> + MaybeSend + Unpin, T> Work<L, T> {
     async fn run(mut self) {
         let mut is_open = true;
         while is_open || !self.calls.is_empty() {
@@ -170,12 +201,13 @@ impl<L: Stream<Item = String> + MaybeSend + Unpin> Work<L> {
                     let (call, outcome) = *ended;
                     self.running.remove(&call.number());
                     let outcome = fitted(&call.request, outcome);
-                    self.machine.complete(call, outcome)
+                    let about = call.id().clone();
+                    about_request(&about, self.machine.complete(call, outcome))
                 }
                 Step::Aborted => Vec::new(),
-                Step::Report(Report::Line(line)) => vec![line],
+                Step::Report(Report::Line { about, line }) => vec![Said { about: Some(about), line }],
                 Step::Report(Report::Log { call, level, logger, data }) => {
-                    self.machine.log(&call, level, logger.as_deref(), &data).into_iter().collect()
+                    about_request(call.id(), self.machine.log(&call, level, logger.as_deref(), &data))
                 }
                 Step::Command(Command::Updated(uri)) => sent(self.machine.resource_updated(&uri)),
                 Step::Command(Command::Replace(server)) => {
@@ -183,8 +215,8 @@ impl<L: Stream<Item = String> + MaybeSend + Unpin> Work<L> {
                     sent(self.machine.set_catalog(server.catalog))
                 }
             };
-            for line in lines {
-                if !send(&mut self.out, line).await {
+            for said in lines {
+                if !send(&mut self.out.sender, (self.out.wrap)(said)).await {
                     return;
                 }
             }
@@ -216,14 +248,15 @@ impl<L: Stream<Item = String> + MaybeSend + Unpin> Work<L> {
         self.lines.poll_next_unpin(context).map(Step::Line)
     }
 
-    fn take(&mut self, line: &str) -> Vec<String> {
+    fn take(&mut self, line: &str) -> Vec<Said> {
         self.look_at_availability();
         match self.machine.handle_line(line) {
-            Outgoing::Reply(line) | Outgoing::Listening { line, .. } => vec![line],
+            Outgoing::Reply(line) => vec![Said { about: None, line }],
+            Outgoing::Listening { subscription, line } => about_request(&subscription, [line]),
             Outgoing::Call(call) => self.start(call),
             Outgoing::Blocked(call) => {
                 self.look_at_availability();
-                self.machine.gate_reply(&call).into_iter().collect()
+                about_request(call.id(), self.machine.gate_reply(&call))
             }
             Outgoing::Cancelled(number) => {
                 if let Some((cancel, abort)) = self.running.remove(&number) {
@@ -236,12 +269,14 @@ impl<L: Stream<Item = String> + MaybeSend + Unpin> Work<L> {
         }
     }
 
-    fn start(&mut self, call: PendingCall) -> Vec<String> {
+    fn start(&mut self, call: PendingCall) -> Vec<Said> {
         let Some(function) = self.functions.for_request(self.machine.catalog(), &call.request) else {
-            return self.machine.complete(call, Outcome::Failed("there is no function for this".to_owned()));
+            let about = call.id().clone();
+            let outcome = Outcome::Failed("there is no function for this".to_owned());
+            return about_request(&about, self.machine.complete(call, outcome));
         };
         let cancel = CancelToken::new();
-        let served = ServerCall::new(call.clone(), self.reports.clone(), cancel.clone());
+        let served = ServerCall::new(call.clone(), self.reports.clone(), cancel.clone(), self.caller.clone());
         let number = call.number();
         let (running, abort) = abortable(async move {
             let outcome = no_panic(async move { function.call(served).await }).await;
@@ -260,7 +295,7 @@ impl<L: Stream<Item = String> + MaybeSend + Unpin> Work<L> {
 }
 
 /// Nobody hears the end of calls whose connection is gone: their functions are told.
-impl<L> Drop for Work<L> {
+impl<L, T> Drop for Work<L, T> {
     fn drop(&mut self) {
         for (cancel, _) in self.running.values() {
             cancel.cancel();
@@ -268,6 +303,10 @@ impl<L> Drop for Work<L> {
     }
 }
 
-fn sent(notices: Vec<Notice>) -> Vec<String> {
-    notices.into_iter().map(|notice| notice.line).collect()
+fn sent(notices: Vec<Notice>) -> Vec<Said> {
+    notices.into_iter().map(|Notice { subscription, line }| Said { about: subscription, line }).collect()
+}
+
+fn about_request(id: &RawJson, lines: impl IntoIterator<Item = String>) -> Vec<Said> {
+    lines.into_iter().map(|line| Said { about: Some(id.clone()), line }).collect()
 }

@@ -136,7 +136,7 @@ fn no_annotation(schema: &Value, depth: usize) -> Result<(), String> {
 
 /// The value that a header carries, the other way round: itself, or what stands encoded in `=?base64?…?=`. `None` when that
 /// is no standard base64 with its padding, or no UTF-8.
-#[cfg(any(feature = "shim", feature = "oauth"))]
+#[cfg(any(feature = "shim", feature = "oauth", feature = "mcp-server"))]
 pub fn decode(header: &str) -> Option<String> {
     match header.strip_prefix(ENCODED_START).and_then(|rest| rest.strip_suffix(ENCODED_END)) {
         Some(encoded) => {
@@ -202,12 +202,12 @@ mod tests {
             ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
         ] {
             assert_eq!(encode(value), expected, "{value:?}");
-            #[cfg(any(feature = "shim", feature = "oauth"))]
+            #[cfg(any(feature = "shim", feature = "oauth", feature = "mcp-server"))]
             assert_eq!(decode(expected).as_deref(), Some(value), "{expected:?}");
         }
     }
 
-    #[cfg(any(feature = "shim", feature = "oauth"))]
+    #[cfg(any(feature = "shim", feature = "oauth", feature = "mcp-server"))]
     #[test]
     fn only_what_is_encoded_as_it_should_be_is_decoded() {
         for text in [

@@ -4,20 +4,24 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crablet::json::RawJson;
+use crate::json::RawJson;
 
-use super::bridge::Exchange;
+/// Names a request of a client, or a stream, from its arrival to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Exchange(pub u64);
 
 /// Names an event: its stream and its number there. Written `stream-number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EventId {
-    pub(crate) stream: Exchange,
-    pub(crate) number: u64,
+pub struct EventId {
+    /// The stream.
+    pub stream: Exchange,
+    /// Its number there; the first event has 1.
+    pub number: u64,
 }
 
 impl EventId {
     /// Reads what a client gives back in `Last-Event-ID`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (stream, number) = text.split_once('-')?;
         let read = |text: &str| text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
         Some(Self { stream: Exchange(read(stream)?), number: read(number)? })
@@ -32,16 +36,16 @@ impl fmt::Display for EventId {
 
 /// An event that can be sent again.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LoggedEvent {
-    pub(crate) id: EventId,
-    pub(crate) message: RawJson,
+pub(super) struct LoggedEvent {
+    pub(super) id: EventId,
+    pub(super) message: RawJson,
     /// Whether the stream ends with it.
-    pub(crate) is_last: bool,
+    pub(super) is_last: bool,
 }
 
 /// The newest events of all streams of a session, up to [`MAX_EVENTS`] and [`MAX_BYTES`], the newest one in any case.
 #[derive(Debug, Default)]
-pub(crate) struct EventLog {
+pub(super) struct EventLog {
     events: VecDeque<LoggedEvent>,
     bytes: usize,
     /// The newest event of each stream that is no longer here.
@@ -49,7 +53,7 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
-    pub(crate) fn push(&mut self, event: LoggedEvent) {
+    pub(super) fn push(&mut self, event: LoggedEvent) {
         self.bytes += event.message.as_str().len();
         self.events.push_back(event);
         while self.events.len() > 1 && (self.events.len() > MAX_EVENTS || self.bytes > MAX_BYTES) {
@@ -64,7 +68,7 @@ impl EventLog {
     }
 
     /// What followed an event on its stream; `None` when some of it is no longer here.
-    pub(crate) fn after(&self, last: EventId) -> Option<Vec<LoggedEvent>> {
+    pub(super) fn after(&self, last: EventId) -> Option<Vec<LoggedEvent>> {
         let is_missing = |forgotten: &EventId| forgotten.stream == last.stream && forgotten.number > last.number;
         if self.forgotten.iter().any(is_missing) {
             return None;
@@ -74,7 +78,7 @@ impl EventLog {
     }
 
     /// Whether a stream has ended with one of these events.
-    pub(crate) fn has_end_of(&self, stream: Exchange) -> bool {
+    pub(super) fn has_end_of(&self, stream: Exchange) -> bool {
         self.events.iter().any(|event| event.id.stream == stream && event.is_last)
     }
 }

@@ -1,30 +1,60 @@
-//! The body of a POST: one JSON-RPC message, read strictly, since what the shim reads in it decides what a child is asked.
+//! The body of a POST: one JSON-RPC message, read strictly, since what is read in it decides what the server is asked.
 
-use crablet::json::{MAX_VALUE_DEPTH, Object, RawJson, is_deeper_than};
-use crablet::jsonrpc::{Params, RpcError, code};
+use crate::json::{MAX_VALUE_DEPTH, Object, RawJson, is_deeper_than};
+use crate::jsonrpc::{Params, RpcError, code};
 
-/// A message of a caller.
+/// A request, to be answered under its id.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Posted {
-    /// A request, to be answered under its id.
-    Request { id: RawJson, method: String, params: Params },
-    /// A message without an answer.
+pub struct PostedRequest {
+    /// The id, a text or a whole number.
+    pub id: RawJson,
+    /// The method.
+    pub method: String,
+    /// The parameters; none of them is there twice.
+    pub params: Params,
+    /// The `mcp-param-*` headers, in lower case, each of which is there once; `None` where messages have none that could
+    /// disagree with them, such as over NATS.
+    pub headers: Option<Vec<(String, String)>>,
+    /// The whole message.
+    pub raw: RawJson,
+}
+
+/// A message without an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PostedMessage {
+    /// A notification.
     Notification {
+        /// The method.
         method: String,
+        /// The parameters.
         params: Params,
         /// The whole message.
         raw: RawJson,
     },
-    /// The answer to a request of the child.
+    /// The answer to a request of the server.
     Response {
+        /// The id of that request.
         id: RawJson,
         /// The whole message.
         raw: RawJson,
     },
 }
 
-/// Reads a body. The error names the id that it answers, `null` where that cannot be told.
-pub(crate) fn read_message(body: &[u8]) -> Result<Posted, (RawJson, RpcError)> {
+/// What a body holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Posted {
+    /// A request.
+    Request(PostedRequest),
+    /// A message without an answer.
+    Message(PostedMessage),
+}
+
+/// Reads a body.
+///
+/// # Errors
+///
+/// What is wrong with it, and the id that this answers, `null` where that cannot be told.
+pub fn read_message(body: &[u8]) -> Result<Posted, (RawJson, RpcError)> {
     let refused = |code, message: &str| (null(), RpcError::new(code, message));
     let text = std::str::from_utf8(body).map_err(|_| refused(code::PARSE_ERROR, "the body is not UTF-8"))?;
     if is_deeper_than(text, MAX_VALUE_DEPTH) {
@@ -51,7 +81,7 @@ pub(crate) fn read_message(body: &[u8]) -> Result<Posted, (RawJson, RpcError)> {
     if message.get("method").is_none() {
         let answers = message.get("result").is_some() != message.get("error").is_some();
         return match id {
-            Some(id) if answers => Ok(Posted::Response { id, raw }),
+            Some(id) if answers => Ok(Posted::Message(PostedMessage::Response { id, raw })),
             _ => Err(invalid("a message has a method, or an id and either a result or an error")),
         };
     }
@@ -66,13 +96,13 @@ pub(crate) fn read_message(body: &[u8]) -> Result<Posted, (RawJson, RpcError)> {
     }
     let params = params.iter().fold(Params::new(), |params, (name, value)| params.with(name, value));
     Ok(match id {
-        Some(id) => Posted::Request { id, method, params },
-        None => Posted::Notification { method, params, raw },
+        Some(id) => Posted::Request(PostedRequest { id, method, params, headers: None, raw }),
+        None => Posted::Message(PostedMessage::Notification { method, params, raw }),
     })
 }
 
 /// The id of an answer to something whose id is not known.
-pub(crate) fn null() -> RawJson {
+pub(super) fn null() -> RawJson {
     RawJson::from(serde_json::value::RawValue::NULL)
 }
 
@@ -80,8 +110,8 @@ fn is_id(id: &RawJson) -> bool {
     id.read::<String>().is_ok() || id.read::<i64>().is_ok() || id.read::<u64>().is_ok()
 }
 
-/// Which of two members of the same name counts depends on the reader: the shim might check the one, and a child use the
-/// other.
+/// Which of two members of the same name counts depends on the reader: what is checked here might be the one, and what
+/// the server uses the other.
 fn repeats_a_name(object: &Object<'_>) -> bool {
     let mut names: Vec<&str> = object.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
@@ -100,10 +130,16 @@ mod tests {
     fn each_kind_of_message_is_told_from_the_others() {
         assert!(matches!(
             read(r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"b":[1]}}"#),
-            Ok(Posted::Request { method, params, .. }) if method == "m" && params.member("b").is_some()
+            Ok(Posted::Request(PostedRequest { method, params, .. })) if method == "m" && params.member("b").is_some()
         ));
-        assert!(matches!(read(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(Posted::Notification { .. })));
-        assert!(matches!(read(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Posted::Response { .. })));
+        assert!(matches!(
+            read(r#"{"jsonrpc":"2.0","method":"m"}"#),
+            Ok(Posted::Message(PostedMessage::Notification { .. }))
+        ));
+        assert!(matches!(
+            read(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            Ok(Posted::Message(PostedMessage::Response { .. }))
+        ));
     }
 
     #[test]

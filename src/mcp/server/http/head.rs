@@ -1,20 +1,19 @@
 //! The headers of the protocol: which era a message is of, and whether the headers say what the body says.
 
-use crablet::json::{Object, RawJson};
-use crablet::jsonrpc::{Params, RpcError, code};
-use crablet::mcp::protocol::{Revision, STATELESS_VERSION};
-use crablet::mcp::transport::streamable_http::mirrored::decode;
-use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
-use hyper::{Method, StatusCode};
-
-use super::answer::SESSION;
-use super::bridge::{CAPABILITIES_KEY, HEADER_MISMATCH, UNSUPPORTED_VERSION, VERSION_KEY};
+use super::super::dispatch::{CAPABILITIES_KEY, UNSUPPORTED_VERSION, VERSION_KEY};
+use super::{HEADER_MISMATCH, Headers, METHOD, NAME, SESSION, VERSION};
+use crate::json::{Object, RawJson};
+use crate::jsonrpc::{Params, RpcError, code};
+use crate::mcp::protocol::{Revision, STATELESS_VERSION};
+use crate::mcp::transport::streamable_http::mirrored::decode;
 
 /// What a message is part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// It stands alone, and its headers fit.
     Stateless,
+    /// It is of the handshake era and of no session, where there are none. Gives the revision that it names.
+    Unbound(Revision),
     /// The start of a session.
     Opening,
     /// The session of this id.
@@ -26,22 +25,21 @@ pub(crate) enum Part {
 /// # Errors
 ///
 /// The status that says what is wrong.
-pub(crate) fn check_media(method: &Method, headers: &HeaderMap) -> Result<(), StatusCode> {
+pub(super) fn check_media(method: &str, headers: &Headers<'_>) -> Result<(), u16> {
     let accepts = |wanted: &str| {
-        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let family = wanted.split_once('/').map_or(wanted, |(family, _)| family);
-        values.flat_map(|value| value.split(',')).map(media_type).any(|offered| {
+        headers.texts("accept").flat_map(|value| value.split(',')).map(media_type).any(|offered| {
             offered == wanted || offered == "*/*" || offered.strip_suffix("/*").is_some_and(|offered| offered == family)
         })
     };
-    if *method == Method::POST {
-        let is_json = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(media_type);
-        if is_json.as_deref() != Some("application/json") || headers.contains_key(CONTENT_ENCODING) {
-            return Err(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    if method == "POST" {
+        let is_json = headers.texts("content-type").next().map(media_type);
+        if is_json.as_deref() != Some("application/json") || headers.has("content-encoding") {
+            return Err(415);
         }
     }
-    let is_fine = accepts("text/event-stream") && (*method != Method::POST || accepts("application/json"));
-    if is_fine || *method == Method::DELETE { Ok(()) } else { Err(StatusCode::NOT_ACCEPTABLE) }
+    let is_fine = accepts("text/event-stream") && (method != "POST" || accepts("application/json"));
+    if is_fine || method == "DELETE" { Ok(()) } else { Err(406) }
 }
 
 /// Tells what a message is part of.
@@ -49,15 +47,26 @@ pub(crate) fn check_media(method: &Method, headers: &HeaderMap) -> Result<(), St
 /// # Errors
 ///
 /// What is wrong, which is answered with 400.
-pub(crate) fn part_of(headers: &HeaderMap, method: Option<&str>, params: &Params) -> Result<Part, RpcError> {
-    let version = protocol_header(headers, &VERSION)?;
-    let session = protocol_header(headers, &SESSION)?;
+pub(super) fn part_of(
+    headers: &Headers<'_>,
+    method: Option<&str>,
+    params: &Params,
+    has_sessions: bool,
+) -> Result<Part, RpcError> {
+    let version = headers.once(VERSION)?;
+    let session = headers.once(SESSION)?.filter(|_| has_sessions);
     let meta = params.member("_meta").map(object).unwrap_or_default();
     let is_stateless = meta.member(VERSION_KEY).is_some() || version == Some(STATELESS_VERSION);
     let is_known = |version: &str| Revision::from_name(version).is_some();
     match (session, version) {
         _ if is_stateless => {}
-        (Some(_), Some(version)) if !is_known(version) => return Err(unsupported(version)),
+        (_, Some(version)) if !is_known(version) && (session.is_some() || !has_sessions) => {
+            return Err(unsupported_version(version));
+        }
+        // Who names no revision is of the last one that did not have to (2025-11-25, "Protocol Version Header").
+        _ if !has_sessions => {
+            return Ok(Part::Unbound(version.and_then(Revision::from_name).unwrap_or(Revision::V2025_03_26)));
+        }
         (Some(_), _) if method == Some("initialize") => {
             return Err(invalid("the session is initialized already; send initialize without its id for another"));
         }
@@ -79,7 +88,7 @@ pub(crate) fn part_of(headers: &HeaderMap, method: Option<&str>, params: &Params
 
 /// Whether a stateless request says all that it has to, and its headers the same.
 fn check_stateless(
-    headers: &HeaderMap,
+    headers: &Headers<'_>,
     version: Option<&str>,
     method: &str,
     params: &Params,
@@ -90,29 +99,29 @@ fn check_stateless(
     let named = text(meta, VERSION_KEY).ok_or_else(|| missing(VERSION_KEY, "the protocol's version"))?;
     let capabilities = meta.member(CAPABILITIES_KEY).filter(|value| value.as_str().starts_with('{'));
     capabilities.ok_or_else(|| missing(CAPABILITIES_KEY, "an object, if an empty one"))?;
-    let mismatch = |header: &HeaderName, said: Option<&str>, meant: &str| {
+    let mismatch = |header: &str, said: Option<&str>, meant: &str| {
         let said = said.map_or("is missing".to_owned(), |said| format!("says {said:?}"));
         RpcError::new(HEADER_MISMATCH, format!("the header {header} {said}, and the body {meant:?}"))
     };
     if version != Some(&named) {
-        return Err(mismatch(&VERSION, version, &named));
+        return Err(mismatch(VERSION, version, &named));
     }
     if named != STATELESS_VERSION {
-        return Err(unsupported(&named));
+        return Err(unsupported_version(&named));
     }
-    let said = protocol_header(headers, &METHOD)?;
+    let said = headers.once(METHOD)?;
     if said != Some(method) {
-        return Err(mismatch(&METHOD, said, method));
+        return Err(mismatch(METHOD, said, method));
     }
     let subject = match method {
         "tools/call" | "prompts/get" => text(params, "name"),
         "resources/read" => text(params, "uri"),
         _ => None,
     };
-    // What is without a name is refused by the child.
+    // What is without a name is refused by the server.
     let Some(subject) = subject else { return Ok(()) };
-    let said = protocol_header(headers, &NAME)?;
-    if said.and_then(decode).as_ref() == Some(&subject) { Ok(()) } else { Err(mismatch(&NAME, said, &subject)) }
+    let said = headers.once(NAME)?;
+    if said.and_then(decode).as_ref() == Some(&subject) { Ok(()) } else { Err(mismatch(NAME, said, &subject)) }
 }
 
 /// The headers that repeat arguments of a tool.
@@ -120,38 +129,23 @@ fn check_stateless(
 /// # Errors
 ///
 /// When one is there twice or is no ASCII.
-pub(crate) fn repeated_arguments(headers: &HeaderMap) -> Result<Vec<(String, String)>, RpcError> {
+pub(super) fn repeated_arguments(headers: &Headers<'_>) -> Result<Vec<(String, String)>, RpcError> {
     let mut found = Vec::new();
-    for name in headers.keys().filter(|name| name.as_str().starts_with("mcp-param-")) {
-        if let Some(value) = protocol_header(headers, name)? {
-            found.push((name.as_str().to_owned(), value.to_owned()));
+    for name in headers.names("mcp-param-") {
+        if let Some(value) = headers.once(&name)? {
+            found.push((name, value.to_owned()));
         }
     }
     Ok(found)
 }
 
-/// The version that a request without a body names.
-pub(crate) fn is_stateless(headers: &HeaderMap) -> bool {
-    headers.get(&VERSION).is_some_and(|version| version == STATELESS_VERSION)
-}
-
-/// The session that a request without a body is for.
-pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
-    protocol_header(headers, &SESSION).ok().flatten()
-}
-
-/// A header of the protocol, which comes once and is ASCII. White space around a value is not part of it.
-fn protocol_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, RpcError> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next().map(|value| value.to_str()), values.next()) {
-        (None, _) => Ok(None),
-        (Some(Ok(value)), None) => Ok(Some(value.trim())),
-        _ => Err(RpcError::new(HEADER_MISMATCH, format!("the header {name} is there twice, or holds more than ASCII"))),
-    }
+/// Whether a request without a body is of the stateless era.
+pub(super) fn is_stateless(headers: &Headers<'_>) -> bool {
+    headers.text(VERSION) == Some(STATELESS_VERSION)
 }
 
 /// The refusal of a revision, with those that are spoken.
-pub(crate) fn unsupported(version: &str) -> RpcError {
+pub fn unsupported_version(version: &str) -> RpcError {
     let supported = [STATELESS_VERSION];
     let data = Params::new().with("supported", &supported).with("requested", version).to_raw();
     let message = format!("the protocol version {version:?} is not spoken here");
@@ -171,10 +165,6 @@ fn object(raw: &RawJson) -> Params {
 }
 
 fn text(params: &Params, name: &str) -> Option<String> {
-    // Half a surrogate pair is read as U+FFFD, as a child would.
+    // Half a surrogate pair is read as U+FFFD, as the server would.
     Object::parse(params.to_raw().as_str()).ok()?.string(name)
 }
-
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
