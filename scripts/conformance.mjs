@@ -1,6 +1,6 @@
 // Runs the official MCP conformance suite, in both of its lines, against both builds of the client: the packed npm package
-// (wasm in Node) and the native example; and against the server, the native example behind the shim's HTTP front. Prints the
-// suite's own output as it is, after a line that says which run it is.
+// (wasm in Node) and the native example; and against the server: the package's and the native one over HTTP, and the native one
+// behind the shim's HTTP front. Prints the suite's own output as it is, after a line that says which run it is.
 //
 //   node scripts/conformance.mjs [package|native|server] [ARGUMENTS OF THE SUITE…]
 //
@@ -9,6 +9,7 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { startServer } from "./conformance-server.mjs";
@@ -96,27 +97,51 @@ function startSuite(line, command, set) {
 
 async function runServer() {
   const built = buildExample("conformance_server", "mcp-server");
+  const example = join(built, "examples/conformance_server");
   execFileSync("cargo", ["build", "--quiet", "--package", "crablet-shim"], { cwd: root, stdio: "inherit" });
+  preparePackage();
+  const program = join(folder, "server.mjs");
+  await runServerSets("server of the package over HTTP", "package", await startProgram(process.execPath, [program]));
+  await runServerSets("native server over HTTP", "native", await startProgram(example, ["http"]));
   for (const era of SERVER_ERAS) {
-    const server = await startServer(join(built, "crablet-shim"), [join(built, "examples/conformance_server"), era]);
-    try {
-      for (const [line, sets] of Object.entries(SERVER_LINES)) {
-        for (const set of given.length > 0 ? [given] : sets) {
-          ran += 1;
-          console.log(`\n== conformance ${line}, ${set.join(" ")}, server of the ${era} era behind the shim ==`);
-          if (!(await runServerSuite(line, server.url, era, set))) failed += 1;
-        }
-      }
-    } finally {
-      await server.stop();
-    }
+    const server = await startServer(join(built, "crablet-shim"), [example, era]);
+    await runServerSets(`server of the ${era} era behind the shim`, era, server);
   }
 }
 
+async function runServerSets(what, name, server) {
+  try {
+    for (const [line, sets] of Object.entries(SERVER_LINES)) {
+      for (const set of given.length > 0 ? [given] : sets) {
+        ran += 1;
+        console.log(`\n== conformance ${line}, ${set.join(" ")}, ${what} ==`);
+        if (!(await runServerSuite(line, server.url, name, set))) failed += 1;
+      }
+    }
+  } finally {
+    await server.stop();
+  }
+}
+
+/** Starts a server that prints its address. */
+async function startProgram(program, args) {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = new Promise((ended) => child.once("exit", ended));
+  const url = await Promise.race([
+    new Promise((read) => createInterface({ input: child.stdout }).once("line", read)),
+    ended.then((code) => Promise.reject(new Error(`${program} exited with ${code}`))),
+  ]);
+  const stop = async () => {
+    child.kill();
+    await ended;
+  };
+  return { url, stop };
+}
+
 /** Beside the relay, which runs in this process: so not as `spawnSync`. */
-async function runServerSuite(line, url, era, set) {
+async function runServerSuite(line, url, name, set) {
   const suite = join(folder, `node_modules/conformance-${line}/dist/index.js`);
-  const baseline = join(folder, `expected-server-${era}-${set.at(-1)}.yml`);
+  const baseline = join(folder, `expected-server-${name}-${set.at(-1)}.yml`);
   const expected = existsSync(baseline) ? ["--expected-failures", baseline] : [];
   const command = [suite, "server", "--url", url, ...set, ...expected];
   const run = spawn(suiteNode(), command, { cwd: join(root, "target"), stdio: ["ignore", "inherit", "inherit"] });

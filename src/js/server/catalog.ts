@@ -11,6 +11,8 @@ export interface ServerContext extends ToolContext {
   readonly inputResponses: Readonly<Record<string, unknown>>;
   /** What the call gave to keep when it asked. It comes from the client, so check it if it matters. */
   readonly requestState: string | undefined;
+  /** Who asks, as `authorize` of an HTTP handler found out; `undefined` elsewhere. */
+  readonly caller: Caller | undefined;
   /** Whether the client can be asked for this. */
   canAsk(request: InputRequest): boolean;
   /**
@@ -20,6 +22,14 @@ export interface ServerContext extends ToolContext {
   progress(data: unknown): void;
   /** Sends a log message, if the client wants to hear of it and the server was made with `logging`. */
   log(level: LogLevel, data: unknown, logger?: string): void;
+}
+
+/** Who asks over HTTP. */
+export interface Caller {
+  /** Tells callers apart: the session of one is there for no other. */
+  readonly id: string;
+  /** Whatever else the tools are to know, such as scopes. */
+  readonly [name: string]: unknown;
 }
 
 /** What a tool does to the world. Hints, which a client need not believe. */

@@ -1,6 +1,6 @@
 import { messageOf } from "../error.js";
 import { validate } from "../schema.js";
-import type { Catalog, ServerContext, ServerTool } from "./catalog.js";
+import type { Caller, Catalog, ServerContext, ServerTool } from "./catalog.js";
 import { schemaFaults } from "./check-schema.js";
 import { capabilityOf, isNeedsInput, isOffered, type NeedsInput } from "./input-request.js";
 import {
@@ -76,7 +76,10 @@ type Answering = (context: ServerContext) => Promise<Fields | NeedsInput>;
 /** One client of a server. */
 export class Connection {
   readonly #served: () => Served;
-  readonly #send: (message: Fields) => void;
+  /** Sends a message, and tells which request it is about if it is about one that it does not answer. */
+  readonly #send: (message: Fields, about?: string | number) => void;
+  readonly #caller: Caller | undefined;
+  readonly #closed: () => void;
   readonly #calls = new Map<string, AbortController>();
   readonly #questions = new Map<string, { resolve: (answer: unknown) => void; reject: (error: Error) => void }>();
   readonly #listening = new Map<string, { readonly id: string | number; readonly wanted: Fields }>();
@@ -86,11 +89,18 @@ export class Connection {
   #nextQuestion = 0;
   #isClosed = false;
 
-  constructor(served: () => Served, send: (message: Fields) => void) {
+  constructor(
+    served: () => Served,
+    send: (message: Fields, about?: string | number) => void,
+    caller: Caller | undefined,
+    closed: () => void,
+  ) {
     this.#served = served;
-    this.#send = (message) => {
+    this.#caller = caller;
+    this.#closed = closed;
+    this.#send = (message, about) => {
       // Only what JSON has goes out, as over any other way; a port would refuse functions.
-      if (!this.#isClosed) send(JSON.parse(JSON.stringify({ jsonrpc: "2.0", ...message })));
+      if (!this.#isClosed) send(JSON.parse(JSON.stringify({ jsonrpc: "2.0", ...message })), about);
     };
   }
 
@@ -119,6 +129,7 @@ export class Connection {
     this.#calls.clear();
     this.#questions.clear();
     this.#listening.clear();
+    this.#closed();
   }
 
   /** Tells the client that a list changed, if it wants to know. */
@@ -137,7 +148,7 @@ export class Connection {
 
   #announce(method: string, params: Fields, wants: (wanted: Fields) => boolean): void {
     for (const { id, wanted } of this.#listening.values())
-      if (wants(wanted)) this.#send({ method, params: { ...params, _meta: subscriptionMeta(id) } });
+      if (wants(wanted)) this.#send({ method, params: { ...params, _meta: subscriptionMeta(id) } }, id);
   }
 
   #take(message: Fields): void {
@@ -211,7 +222,7 @@ export class Connection {
     };
     this.#listening.set(JSON.stringify(id), { id, wanted: honoured });
     const params = { notifications: honoured, _meta: subscriptionMeta(id) };
-    this.#send({ method: "notifications/subscriptions/acknowledged", params });
+    this.#send({ method: "notifications/subscriptions/acknowledged", params }, id);
   }
 
   #handshake(id: string | number, method: string, params: Fields, meta: Fields): void {
@@ -278,6 +289,7 @@ export class Connection {
         const returned = await tool.execute(checked.input, call);
         return isNeedsInput(returned) ? returned : toolResult(name, tool, returned, context.version);
       } catch (thrown) {
+        if (thrown instanceof RpcFault) throw thrown;
         return failedTool(messageOf(thrown));
       }
     });
@@ -391,7 +403,7 @@ export class Connection {
         };
       ({ state } = outcome);
       try {
-        responses = await this.#ask(outcome, signal);
+        responses = await this.#ask(outcome, context.id, signal);
       } catch (thrown) {
         signal.throwIfAborted();
         return failedTool(messageOf(thrown));
@@ -400,7 +412,7 @@ export class Connection {
     throw new RpcFault(CODE.internal, `the server asked the client ${MAX_ROUNDS} times`);
   }
 
-  async #ask({ requests }: NeedsInput, signal: AbortSignal): Promise<Fields> {
+  async #ask({ requests }: NeedsInput, about: string | number, signal: AbortSignal): Promise<Fields> {
     const asked = Object.entries(requests).map(([key, { method, params }]) => {
       const id = `server-${this.#nextQuestion}`;
       this.#nextQuestion += 1;
@@ -408,7 +420,7 @@ export class Connection {
         this.#questions.set(id, { resolve, reject });
         signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       });
-      this.#send({ id, method, params });
+      this.#send({ id, method, params }, about);
       return answer.then((given) => [key, given] as const).finally(() => this.#questions.delete(id));
     });
     return Object.fromEntries(await Promise.all(asked));
@@ -427,11 +439,12 @@ export class Connection {
       signal,
       inputResponses,
       requestState,
+      caller: this.#caller,
       canAsk: (request) => isOffered(request, capabilities),
       progress: (data) => {
         const report = typeof data === "number" ? { progress: data } : fields(data);
         if (wantsProgress && typeof report?.progress === "number" && !signal.aborted)
-          this.#send({ method: "notifications/progress", params: { progressToken: token, ...report } });
+          this.#send({ method: "notifications/progress", params: { progressToken: token, ...report } }, id);
       },
       log: (level, data, logger) => {
         const asked = meta[LOG_LEVEL_KEY];
@@ -439,7 +452,7 @@ export class Connection {
         if (!this.#served().logging || wanted === undefined || LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(wanted))
           return;
         const params = { level, ...(logger !== undefined && { logger }), data };
-        this.#send({ method: "notifications/message", params });
+        this.#send({ method: "notifications/message", params }, id);
       },
     };
   }

@@ -5,6 +5,7 @@
  * @packageDocumentation
  */
 export {
+  type Caller,
   type CatalogOptions,
   type PromptMessage,
   type ResourceContent,
@@ -16,6 +17,7 @@ export {
   serverTool,
   type ToolHints,
 } from "./catalog.js";
+export { type ContentBlock, contentBlocks } from "./content-block.js";
 export type { Complete } from "./connection.js";
 export {
   type Exposed,
@@ -25,7 +27,9 @@ export {
   expose,
   type ExposeOptions,
 } from "./expose.js";
+export { type HttpHandler, type HttpHandlerOptions, httpHandler } from "./http/handler.js";
+export { type NodeRequest, type NodeResponse, nodeListener } from "./http/node.js";
 export { ask, type InputRequest, type NeedsInput, needsInput } from "./input-request.js";
 export { McpServer, type McpServerOptions, type ServerConnection } from "./mcp-server.js";
-export type { LogLevel } from "./protocol.js";
+export { type LogLevel, refusal } from "./protocol.js";
 export { documentTools, type ModelContext, type RegisteredTool, type ToolSource, type WebMcpTool } from "./web-mcp.js";

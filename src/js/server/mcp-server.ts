@@ -1,8 +1,10 @@
 import { invalidInput } from "../error.js";
 import type { McpPort } from "../mcp-port.js";
+import type { JsonSchema } from "../schema.js";
 import type { MaybePromise } from "../tool.js";
-import { Catalog, type CatalogOptions } from "./catalog.js";
+import { type Caller, Catalog, type CatalogOptions } from "./catalog.js";
 import { type Complete, Connection, type Served } from "./connection.js";
+import type { Fields } from "./protocol.js";
 
 /** How a server is made. */
 export interface McpServerOptions extends CatalogOptions {
@@ -75,22 +77,34 @@ export class McpServer {
    * contract. Each message is one JSON-RPC object, or its text. Aborting the signal closes the connection.
    */
   connect(port: McpPort, options: { readonly signal?: AbortSignal } = {}): ServerConnection {
-    const connection = new Connection(
-      () => this.#served(),
-      (message) => port.postMessage(message),
-    );
+    const connection = this.open((message) => port.postMessage(message));
     const listener = ({ data }: { readonly data: unknown }): void => connection.receive(data);
     const close = (): void => {
       port.removeEventListener?.("message", listener);
-      this.#connections.delete(connection);
       connection.close();
     };
-    this.#connections.add(connection);
     port.addEventListener("message", listener);
     port.start?.();
     options.signal?.addEventListener("abort", close, { once: true });
     if (options.signal?.aborted) close();
     return { close };
+  }
+
+  /** @internal A connection that is told of changes until it is closed. */
+  open(send: (message: Fields, about?: string | number) => void, caller?: Caller): Connection {
+    const connection = new Connection(
+      () => this.#served(),
+      send,
+      caller,
+      () => this.#connections.delete(connection),
+    );
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  /** @internal The JSON Schema of a tool's arguments. */
+  inputSchema(tool: string): JsonSchema | undefined {
+    return this.#catalog.tools.get(tool)?.schema.jsonSchema;
   }
 
   #served(): Served {

@@ -38,6 +38,14 @@ export function invalidParams(message: string): RpcFault {
   return new RpcFault(CODE.invalidParams, message);
 }
 
+/**
+ * Thrown by a function of a server: what the client gave cannot be accepted, such as a `requestState` that this call has not made.
+ * It is an error of the protocol (-32602), which no model reads.
+ */
+export function refusal(why: string): Error {
+  return invalidParams(why);
+}
+
 /** The value where it is an object that is no list. */
 export function fields(value: unknown): Fields | undefined {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;

@@ -83,7 +83,9 @@ export function failedTool(reason: string): Fields {
 function block(part: Fields, version: string): Fields {
   const { type, text, mediaType, data, url, name } = part;
   if (type === "text") return { type: "text", text };
-  const mimeType = String(mediaType ?? "application/octet-stream");
+  if (type === "resource") return part;
+  if (type === "resource_link") return version >= "2025-06-18" ? part : { type: "text", text: part.uri };
+  const mimeType = String(mediaType ?? part.mimeType ?? "application/octet-stream");
   if (typeof url === "string")
     return version >= "2025-06-18"
       ? { type: "resource_link", uri: url, name: name ?? url, mimeType }
