@@ -7,12 +7,13 @@
 // Without arguments of the suite all its sets are run. What is known to fail is in pkg-tests/conformance/expected-*.yml; a
 // scenario that fails and is not there fails the run, and so does one that is there and passes.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { startServer } from "./conformance-server.mjs";
+import { startProgram } from "./start-program.mjs";
+import { unpackPackage } from "./unpack-package.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const folder = join(root, "pkg-tests/conformance");
@@ -123,21 +124,6 @@ async function runServerSets(what, name, server) {
   }
 }
 
-/** Starts a server that prints its address. */
-async function startProgram(program, args) {
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
-  const ended = new Promise((ended) => child.once("exit", ended));
-  const url = await Promise.race([
-    new Promise((read) => createInterface({ input: child.stdout }).once("line", read)),
-    ended.then((code) => Promise.reject(new Error(`${program} exited with ${code}`))),
-  ]);
-  const stop = async () => {
-    child.kill();
-    await ended;
-  };
-  return { url, stop };
-}
-
 /** Beside the relay, which runs in this process: so not as `spawnSync`. */
 async function runServerSuite(line, url, name, set) {
   const suite = join(folder, `node_modules/conformance-${line}/dist/index.js`);
@@ -155,14 +141,8 @@ function suiteNode() {
     : join(folder, "node_modules/node/bin/node");
 }
 
-/** Unpacks the packed tarball where the client imports it from, as npm would. */
 function preparePackage() {
-  const tarball = readdirSync(join(root, "dist")).find((name) => /^crablet-.*\.tgz$/.test(name));
-  if (tarball === undefined) throw new Error("there is no tarball in dist/: run make package first");
-  const target = join(folder, "node_modules/crablet");
-  rmSync(target, { recursive: true, force: true });
-  mkdirSync(target, { recursive: true });
-  execFileSync("tar", ["-xzf", join(root, "dist", tarball), "-C", target, "--strip-components=1"]);
+  unpackPackage(folder);
   return `"${process.execPath}" "${join(folder, "client.mjs")}"`;
 }
 

@@ -1,10 +1,13 @@
-// The official clients against a server: `node official-clients.mjs COMMAND [SHIM]`, which are the example mcp_server and the
-// program crablet-shim. With the shim they are tried a second time over its HTTP front. A line per client, and an exit code of 1
-// when one is not content.
+// The official clients against a server: `node official-clients.mjs COMMAND SHIM PYTHON`, which are the example mcp_server, the
+// program crablet-shim and a Python with the packages of the setup `python-servers`. They are tried over standard input and output,
+// over the shim's HTTP front, and over HTTP against that server and the same of the npm package. A line per client, and an exit code
+// of 1 when one is not content.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
@@ -12,8 +15,11 @@ import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/
 import { StreamableHTTPClientTransport as OldHttpTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { startShim } from "../../scripts/conformance-server.mjs";
+import { startProgram } from "../../scripts/start-program.mjs";
+import { unpackPackage } from "../../scripts/unpack-package.mjs";
 
-const [command, shimProgram] = process.argv.slice(2);
+const [command, shimProgram, python] = process.argv.slice(2);
+const here = dirname(fileURLToPath(import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "crablet-notes-"));
 writeFileSync(join(folder, "note.txt"), "buy milk\n");
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -117,14 +123,43 @@ async function checkAll(way, suffix) {
   }
 }
 
+/** The ways of the clients to an address. */
+function over(url, options) {
+  const made = (Transport) => () => new Transport(new URL(url), options);
+  return { current: made(StreamableHTTPClientTransport), old: made(OldHttpTransport) };
+}
+
+async function checkPython(url, suffix) {
+  const lines = await new Promise((told) =>
+    execFile(python, [join(here, "http_client.py"), url], { timeout: 120_000 }, (error, out) =>
+      told(error === null ? out.trim().split("\n") : [`FAILED mcp of Python\n${error.message}`]),
+    ),
+  );
+  for (const line of lines) console.log(`${line}${suffix}`);
+  if (lines.some((line) => !line.startsWith("ok "))) process.exitCode = 1;
+}
+
 await checkAll(stdio, "");
-if (shimProgram !== undefined) {
-  const shim = await startShim(shimProgram, [command, ...args]);
+
+const shim = await startShim(shimProgram, [command, ...args]);
+try {
+  const options = { requestInit: { headers: { authorization: `Bearer ${shim.grant("--native")}` } } };
+  await checkAll(over(shim.url, options), " over the shim's HTTP");
+} finally {
+  await shim.stop();
+}
+
+unpackPackage(here);
+for (const [what, program, given] of [
+  ["native", command, [folder, "0"]],
+  ["package", process.execPath, [join(here, "notes-server.mjs"), folder]],
+]) {
+  const server = await startProgram(program, given);
   try {
-    const options = { requestInit: { headers: { authorization: `Bearer ${shim.grant("--native")}` } } };
-    const over = (Transport) => () => new Transport(new URL(shim.url), options);
-    await checkAll({ current: over(StreamableHTTPClientTransport), old: over(OldHttpTransport) }, " over HTTP");
+    const suffix = ` over HTTP, ${what}`;
+    await checkAll(over(server.url), suffix);
+    await checkPython(server.url, suffix);
   } finally {
-    await shim.stop();
+    await server.stop();
   }
 }
