@@ -7,6 +7,7 @@ mod config;
 #[allow(dead_code, reason = "limits are only read here")]
 #[path = "../../native-shim/src/limits.rs"]
 mod limits;
+#[allow(dead_code, unused_imports, reason = "origins are only read here")]
 #[path = "../../native-shim/src/origin.rs"]
 mod origin;
 
