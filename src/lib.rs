@@ -99,8 +99,8 @@
 #![cfg_attr(crablet_small, feature(optimize_attribute))]
 
 pub mod agent;
-#[cfg(any(feature = "shim", feature = "oauth", feature = "mcp-server"))]
-#[cfg_attr(not(any(feature = "shim", feature = "native")), allow(dead_code))]
+#[cfg(any(feature = "host", feature = "shim", feature = "oauth", feature = "mcp-server"))]
+#[cfg_attr(not(any(feature = "host", feature = "shim")), allow(dead_code))]
 mod base64url;
 mod error;
 #[cfg(feature = "host")]
@@ -117,6 +117,8 @@ pub mod native;
 #[cfg_attr(not(all(feature = "host", feature = "mcp", feature = "wires")), allow(dead_code))]
 mod ordered_map;
 mod percent;
+#[cfg(any(feature = "host", feature = "oauth"))]
+mod redaction;
 pub mod sse;
 mod time;
 #[cfg(all(feature = "web", target_arch = "wasm32"))]

@@ -1,7 +1,7 @@
 //! Percent-encoding (RFC 3986, section 2.1).
 
 /// The text with every byte escaped that is not unreserved, so that it can stand anywhere in an address.
-#[cfg(any(feature = "shim", feature = "oauth", feature = "tools"))]
+#[cfg(any(feature = "host", feature = "shim", feature = "oauth"))]
 pub(crate) fn encode(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().map_or('0', char::from);
@@ -37,7 +37,7 @@ pub(crate) fn decode(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-#[cfg(all(test, any(feature = "shim", feature = "oauth")))]
+#[cfg(all(test, any(feature = "host", feature = "shim", feature = "oauth")))]
 mod tests {
     use proptest::prelude::*;
 

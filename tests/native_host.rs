@@ -90,8 +90,45 @@ async fn a_key_follows_a_redirect_within_the_origin_and_never_to_another() {
     assert_eq!(head.status, 307, "a loop ends");
 }
 
+#[tokio::test]
+async fn no_kind_of_redirect_takes_a_request_to_another_port_or_host() {
+    let asked = Arc::new(AtomicBool::new(false));
+    let seen = asked.clone();
+    let elsewhere = serve(Router::new().fallback(async move || seen.store(true, Ordering::SeqCst))).await;
+    let own_host = Router::new().route(
+        "/{status}/{host}/{port}",
+        axum::routing::any(
+            async |axum::extract::Path((status, host, port)): axum::extract::Path<(u16, String, u16)>| {
+                redirect_with(StatusCode::from_u16(status).unwrap(), format!("http://{host}:{port}/taken"))
+            },
+        ),
+    );
+    let own = Arc::new(AtomicBool::new(false));
+    let followed = own.clone();
+    let address = serve(own_host.route("/taken", get(async move || followed.store(true, Ordering::SeqCst)))).await;
+    let host = NativeHost::new().unwrap();
+    for status in [301, 302, 303, 307, 308] {
+        for (name, port) in
+            [("127.0.0.1", elsewhere.port()), ("localhost", elsewhere.port()), ("localhost", address.port())]
+        {
+            for request in ["POST", "GET"] {
+                let mut request =
+                    HttpRequest { method: request, ..post_to(address, &format!("/{status}/{name}/{port}")) };
+                request.set_header("authorization", "Bearer secret");
+                let (head, _) = host.fetch(request).await.unwrap();
+                assert_eq!(head.status, status, "{name}: the redirect itself is given back");
+                assert!(!asked.load(Ordering::SeqCst) && !own.load(Ordering::SeqCst), "{status} to {name}:{port}");
+            }
+        }
+    }
+}
+
 fn redirect(to: String) -> (StatusCode, HeaderMap) {
-    (StatusCode::TEMPORARY_REDIRECT, HeaderMap::from_iter([("location".parse().unwrap(), to.parse().unwrap())]))
+    redirect_with(StatusCode::TEMPORARY_REDIRECT, to)
+}
+
+fn redirect_with(status: StatusCode, to: String) -> (StatusCode, HeaderMap) {
+    (status, HeaderMap::from_iter([("location".parse().unwrap(), to.parse().unwrap())]))
 }
 
 #[tokio::test]

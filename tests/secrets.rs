@@ -20,19 +20,36 @@ use serde_json::json;
 
 use support::{Exchange, ScriptedHost};
 
-/// With none of the shapes that keys are known by.
+/// With none of the shapes that keys are known by, and where they may with characters that are written in other ways elsewhere.
 const PLANTED: [&str; 6] = [
-    "planted-key-value",
-    "planted-gateway-value",
-    "planted-bearer-value",
+    "planted-key-\"+%=-value",
+    "planted-gateway-\"+%=-value",
+    "planted-bearer-\"+%=-value",
     "planted-access-value",
-    "planted-secret-value",
-    "planted-session-value",
+    "planted-secret-/+=-value",
+    "planted-session-/+=-value",
 ];
+
+/// A secret as it is, in JSON, in an address, and in Base64 with padding and without.
+fn forms(secret: &str) -> [String; 5] {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut base64 = String::new();
+    for group in secret.as_bytes().chunks(3) {
+        let bits = (0..3).fold(0, |bits, place| bits << 8 | usize::from(*group.get(place).unwrap_or(&0)));
+        base64.extend((0..=group.len()).map(|place| char::from(DIGITS[bits >> (18 - 6 * place) & 63])));
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encoded = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let json = json!(secret).to_string();
+    let padded = format!("{base64}{}", &"=="[..(4 - base64.len() % 4) % 4]);
+    let percent = secret.bytes().map(encoded).collect();
+    [secret.to_owned(), json[1..json.len() - 1].to_owned(), percent, padded, base64.replace('+', "-").replace('/', "_")]
+}
 
 /// Everything that a careless server repeats.
 fn repeated() -> String {
-    format!("refused with {} here", PLANTED.join(" "))
+    let all: Vec<String> = PLANTED.iter().flat_map(|secret| forms(secret)).collect();
+    format!("refused with {} here", all.join(" "))
 }
 
 fn aws() -> AwsKeys {
@@ -72,9 +89,17 @@ fn failures() -> Vec<Exchange> {
     let body = json!({"error": {"message": repeated(), "type": repeated(), "code": repeated()}}).to_string();
     let event = format!("event: error\ndata: {}\n\n", json!({"type": "error", "error": {"message": repeated()}}));
     let json = |status| Exchange::new(status, "application/json");
-    // Cut by whoever shortens it, in the middle of a key.
+    // In two chunks, parted within each of the keys.
+    let parted = |at: usize| {
+        let (start, rest) = body.split_at(body.match_indices("planted-").nth(at * 3).unwrap().0 + 11);
+        json(401).chunk(start.to_owned()).chunk(rest.to_owned())
+    };
+    // Shortened by the server, and by whoever shortens it here, in the middle of a key.
+    let shortened = |secret: &str| json(403).chunk(json!({"message": format!("not {}", &secret[..14])}).to_string());
     let cut = json!({"error": {"message": format!("{}{}", "x".repeat(1_988), PLANTED.join(""))}}).to_string();
-    vec![
+    let parts = (0..PLANTED.len()).map(parted);
+    let mut failures: Vec<Exchange> = parts.chain(PLANTED.iter().map(|secret| shortened(secret))).collect();
+    failures.extend([
         json(401).chunk(body.clone()),
         json(403).chunk(json!({"message": repeated()}).to_string()),
         json(403).chunk(cut),
@@ -84,15 +109,18 @@ fn failures() -> Vec<Exchange> {
         json(200).chunk(body),
         Exchange::stream().chunk("data: {").cut(),
         Exchange::unreachable(),
-    ]
+    ]);
+    failures
 }
 
 /// Fails when one of these is in what a person can come to see.
 fn shows_none(secrets: &[&str], place: &str, text: &str) {
     for secret in secrets {
-        // Also not the beginning of one.
-        let start = &secret[..secret.len() - 4];
-        assert!(!text.contains(start), "{place} shows {secret}: {text}");
+        for form in forms(secret) {
+            // Also not the beginning of one.
+            let start = &form[..form.len().min(13)];
+            assert!(!text.contains(start), "{place} shows {secret}: {text}");
+        }
     }
 }
 
@@ -155,15 +183,33 @@ fn nothing_shows_in_debug_output() {
 }
 
 #[test]
+fn nothing_of_the_keys_in_an_address_shows_when_its_server_repeats_them() {
+    let [secret, .., user, password] = PLANTED;
+    let encode = |secret: &str| forms(secret)[2].clone();
+    let url = format!("https://{}:{}@models.example/v1?key={}", encode(user), encode(password), encode(secret));
+    for failure in failures() {
+        let mut agent = Agent::new(openai_chat::compatible(&url, "m"));
+        agent.policy.max_attempts = 1;
+        let host = ScriptedHost::new().then(failure);
+        let conversation = Runner::new(host.clone(), agent).conversation().unwrap();
+        let run = conversation.send("Hello?").unwrap();
+        let error = host.block_on(run.answer()).unwrap_err();
+        shows_none(&[secret, user, password], "the error", &printed(&error));
+        shows_none(&PLANTED, "a request's debug output", &format!("{:?}", host.requests()));
+    }
+}
+
+#[test]
 fn nothing_of_the_headers_of_an_mcp_server_shows_when_it_fails() {
     let json = |status, body: String| Exchange::new(status, "application/json").chunk(body);
     let error =
         |id: u8| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32600, "message": repeated()}}).to_string();
     let refused = |_| json(401, repeated());
     let told = |id| json(200, error(id));
+    let refused_in_json = |id| json(400, error(id));
     let broken = |_| json(200, format!("{{{}", repeated()));
     let unreachable = |_| Exchange::unreachable();
-    let failures: [&dyn Fn(u8) -> Exchange; 4] = [&refused, &told, &broken, &unreachable];
+    let failures: [&dyn Fn(u8) -> Exchange; 5] = [&refused, &told, &refused_in_json, &broken, &unreachable];
     for failure in failures {
         // The client asks again in the older era.
         let host = ScriptedHost::new().then(failure(1)).then(failure(2)).then(failure(3));

@@ -89,7 +89,7 @@ impl Gate<'_> {
             _ => named().map(|(name, entry)| (name.as_str(), Some(entry))),
         }
         .filter(|_| *method == Method::GET)
-        .ok_or_else(|| refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", Shown(target))))?;
+        .ok_or_else(|| refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", ShownTarget(target))))?;
 
         let host = self.check_host(headers)?;
         let origin = one_header(headers, &ORIGIN)?;
@@ -134,7 +134,7 @@ impl Gate<'_> {
         };
         if *method != Method::GET || !origin.is_none_or(is_named) || !awaits(origin) {
             let client = origin.unwrap_or(NO_ORIGIN);
-            let reason = format!("{method} {} of {}: no code waits for it", Shown(target), Shown(client));
+            let reason = format!("{method} {} of {}: no code waits for it", ShownTarget(target), Shown(client));
             return Err(refusal(StatusCode::NOT_FOUND, reason));
         }
         if !offered_subprotocols(headers).contains(&PAIRING_SUBPROTOCOL) {
@@ -185,7 +185,7 @@ impl Gate<'_> {
             .iter()
             .find(|grant| grant.token.key_id() == key_id && proof.verify(&grant.token, context))
             .ok_or_else(|| {
-                refused(format!("the proof for the token {} is wrong, or the token unknown", Shown(key_id)))
+                refused(format!("the proof for the token {} is wrong, or the token unknown", ShownTarget(key_id)))
             })?;
         if !grant.allows_origin(origin) || !grant.allows_server(server) {
             let origin = origin.unwrap_or("no origin");
@@ -228,7 +228,7 @@ impl Gate<'_> {
             grant.plain && grant.token.key_id() == key_id && verify_server_proof(&grant.token, PLAIN_SUBPROTOCOL, &code)
         };
         let grant = self.grants.iter().find(is_this).ok_or_else(|| {
-            refused(format!("the token {} is wrong, unknown, or was granted without --plain", Shown(key_id)))
+            refused(format!("the token {} is wrong, unknown, or was granted without --plain", ShownTarget(key_id)))
         })?;
         if !grant.allows_origin(origin) || !grant.allows_server(server) || server == EXPOSING {
             let origin = origin.unwrap_or("no origin");
@@ -286,6 +286,21 @@ impl fmt::Display for Shown<'_> {
         write!(formatter, "{start:?}")
     }
 }
+
+/// What a stranger asked for, safe to stand in a log line: tokens that were put into an address by mistake are left out.
+pub(crate) struct ShownTarget<'a>(pub(crate) &'a str);
+
+impl fmt::Display for ShownTarget<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.0.split(['?', '#']).next().unwrap_or_default();
+        let shown = |part| if str::len(part) > MAX_SHOWN_PART { "…" } else { part };
+        let parts: Vec<&str> = path.split('/').map(shown).collect();
+        Shown(&parts.join("/")).fmt(formatter)
+    }
+}
+
+/// In bytes: less than the secret of a token, which has 43.
+const MAX_SHOWN_PART: usize = 40;
 
 pub(crate) fn refusal(status: StatusCode, reason: String) -> Refusal {
     Refusal { status, reason }

@@ -4,17 +4,13 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, beforeEach, test } from "node:test";
-import { inspect } from "node:util";
 import * as crablet from "crablet";
 import { memoryStore } from "crablet/stores";
 import { scriptedModel } from "crablet/test";
 import { trace } from "crablet/trace";
+import { findsNothing as nothingShows, leakIn, plainPlanted, planted, plantedIn } from "../lib/planted.mjs";
 
 const { Agent, mcp } = crablet;
-
-/** What is planted. Long enough to be a key, and with nothing of the shapes that are known for keys. */
-const planted = (name) => `planted-${name}-value`;
-const MARK = /planted-[a-z]/;
 
 const state = { requests: [], answer: undefined };
 let server;
@@ -56,30 +52,9 @@ async function received(request) {
 /** All that a server can repeat of a request: every header and the address. */
 const repeated = ({ url, headers }) => `refused ${url} with ${Object.values(headers).join(" ")} here`;
 
-/** What a person can come to see of something, members that are not shown included. */
-function shown(value) {
-  const text = inspect(value, { depth: Number.POSITIVE_INFINITY, showHidden: true, maxStringLength: null });
-  return `${text}\n${value?.stack}\n${value?.message}\n${JSON.stringify(value)}`;
-}
-
-/** Runs something with the console watched, and fails when anything of what is planted shows. */
 async function findsNothing(what, run) {
-  const seen = [];
-  const methods = ["debug", "error", "info", "log", "trace", "warn"];
-  const own = Object.fromEntries(methods.map((method) => [method, console[method]]));
-  for (const method of methods) console[method] = (...values) => seen.push(["console", ...values]);
-  try {
-    await run((name, value) => seen.push([name, value]));
-  } finally {
-    Object.assign(console, own);
-  }
-  for (const [name, ...values] of seen) {
-    for (const value of values) {
-      const text = shown(value);
-      assert.ok(!MARK.test(text), `${what}: in the ${name}: ${text.match(/.{0,120}planted-[a-z].{0,80}/)?.[0]}`);
-    }
-  }
-  assert.ok(!MARK.test(JSON.stringify(state.strangers)), `${what}: sent to another origin`);
+  await nothingShows(what, run);
+  assert.ok(!leakIn(JSON.stringify(state.strangers)), `${what}: sent to another origin`);
 }
 
 /** A run with all that watches runs; gives the error it must end with. */
@@ -110,7 +85,7 @@ async function watchedRun(agentOptions, see) {
 
 const headers = { "X-Gateway-Key": planted("gateway"), Authorization: `Bearer ${planted("bearer")}` };
 const keys = {
-  accessKeyId: planted("access"),
+  accessKeyId: plainPlanted("access"),
   secretAccessKey: planted("secret"),
   sessionToken: planted("session"),
 };
@@ -146,6 +121,9 @@ const json = (response, status, body) =>
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 const stream = (response) => response.writeHead(200, { "content-type": "text/event-stream" });
 
+const REDIRECTS = [301, 302, 303, 307, 308];
+const redirectTo = (status, to) => (response) => response.writeHead(status, { location: `${to()}/taken` }).end();
+
 /** What servers do, each so that the run must fail. */
 const FAILURES = {
   "a refusal that repeats the key": (response, request) =>
@@ -154,14 +132,29 @@ const FAILURES = {
   "a refusal as a page": (response, request) =>
     response.writeHead(502, { "content-type": "text/html" }).end(`<p>${repeated(request)}</p>`),
   "a refusal that is cut in the middle of the key": (response, request) => {
-    const secret = Object.values(request.headers).find((value) => MARK.test(value));
-    const at = secret.search(MARK);
-    json(response, 401, { error: { message: `${"x".repeat(1990 - at)}${secret}` } });
+    const [secret] = plantedIn(Object.values(request.headers).join(" "));
+    json(response, 401, { error: { message: `${"x".repeat(1990)}${secret}` } });
   },
-  "a redirect to another origin": (response) =>
-    response.writeHead(307, { location: `${addressOf(stranger)}/taken` }).end(),
-  "a permanent redirect to another origin": (response) =>
-    response.writeHead(308, { location: `${addressOf(stranger)}/taken` }).end(),
+  "a refusal that the server has shortened": (response, request) => {
+    const [secret] = plantedIn(Object.values(request.headers).join(" "));
+    json(response, 401, { error: { message: `not ${secret.slice(0, -3)}` } });
+  },
+  "a refusal in two chunks, parted within the key": async (response, request) => {
+    const body = JSON.stringify({ error: { message: repeated(request) } });
+    const at = body.indexOf("planted-") + 10;
+    response.writeHead(401, { "content-type": "application/json" }).write(body.slice(0, at));
+    await new Promise(setImmediate);
+    response.end(body.slice(at));
+  },
+  ...Object.fromEntries(
+    REDIRECTS.flatMap((status) => [
+      [`a redirect ${status} to another port`, redirectTo(status, () => addressOf(stranger))],
+      [
+        `a redirect ${status} to another host`,
+        redirectTo(status, () => addressOf(stranger).replace("127.0.0.1", "localhost")),
+      ],
+    ]),
+  ),
   "an error in the stream": (response, request) =>
     stream(response).end(
       `event: error\ndata: ${JSON.stringify({ type: "error", error: { message: repeated(request) } })}\n\n`,
@@ -182,22 +175,22 @@ for (const [what, model] of Object.entries(MODELS)) {
         const error = await watchedRun({ model: model(origin) }, see);
         assert.ok(crablet.CrabletError.is(error), `${failure}: the run ended well, or with ${error}`);
       });
-      assert.match(JSON.stringify(state.requests), MARK, `${failure}: the server did get the credentials`);
+      assert.ok(leakIn(JSON.stringify(state.requests)), `${failure}: the server did get the credentials`);
       assert.equal(state.strangers.length, 0, `${failure}: the other origin was not asked at all`);
     }
   });
 }
 
 test("addresses that hold keys, and lead nowhere or are none, are not shown", async () => {
-  const user = planted("user");
+  const user = plainPlanted("user");
   for (const baseUrl of [
-    `http://127.0.0.1:9/v1?key=${planted("query")}`,
-    `http://127.0.0.1:9/${planted("path")}/v1`,
-    `http://${user}:${planted("password")}@127.0.0.1:9/v1`,
-    `http://${planted("name")}:pw@no.such.host.invalid/${planted("path")}`,
+    `http://127.0.0.1:9/v1?key=${encodeURIComponent(planted("query"))}`,
+    `http://127.0.0.1:9/${plainPlanted("path")}/v1`,
+    `http://${user}:${plainPlanted("password")}@127.0.0.1:9/v1`,
+    `http://${plainPlanted("name")}:pw@no.such.host.invalid/${plainPlanted("path")}`,
     `https://[${"::"}/v1?key=${planted("query")}`,
     `nothing at all ?key=${planted("query")}`,
-    `ftp://127.0.0.1/${planted("path")}`,
+    `ftp://127.0.0.1/${plainPlanted("path")}`,
   ]) {
     await findsNothing(baseUrl, async (see) => {
       const seen = (make) => {
@@ -230,6 +223,22 @@ test("a redirect within the origin is followed with the key, and a loop of them 
   state.answer = (response) => response.writeHead(307, { location: "/round" }).end();
   await assert.rejects(new Agent({ model: model(), retry: false }).run("hi"));
   assert.equal(state.requests.length, 6);
+});
+
+test("a redirect from https to http is followed with no key", async () => {
+  for (const status of REDIRECTS) {
+    const asked = [];
+    const fetch = async (url) => {
+      asked.push(String(url));
+      return new Response(null, { status, headers: { location: "http://model.invalid/v1/taken" } });
+    };
+    for (const options of [{ apiKey: planted("key") }, { headers }]) {
+      asked.length = 0;
+      const model = crablet.openaiCompatible("m", { baseUrl: "https://model.invalid/v1", fetch, ...options });
+      await findsNothing(`${status}`, async (see) => see("error", await watchedRun({ model }, see)));
+      assert.ok(asked.length > 0 && asked.every((url) => url.startsWith("https://model.invalid/")), asked.join());
+    }
+  }
 });
 
 /** An MCP server of the handshake era that fails at this method. */
@@ -268,8 +277,12 @@ const MCP_FAILURES = {
     json(response, 200, { jsonrpc: "2.0", id, error: { code: -32600, message: repeated(request) } }),
   "an answer that is none": (response, request) =>
     response.writeHead(200, { "content-type": "application/json" }).end(`{${repeated(request)}`),
-  "a redirect to another origin": (response) =>
-    response.writeHead(307, { location: `${addressOf(stranger)}/taken` }).end(),
+  ...Object.fromEntries(
+    REDIRECTS.map((status) => [
+      `a redirect ${status} to another origin`,
+      redirectTo(status, () => addressOf(stranger)),
+    ]),
+  ),
 };
 
 test("nothing of the headers of an MCP server shows when it fails", async () => {
@@ -292,17 +305,17 @@ test("nothing of the headers of an MCP server shows when it fails", async () => 
         const model = scriptedModel([[{ type: "tool-call", toolName: "s__look", input: {} }], "done", "done"]);
         await watchedRun({ model, mcpServers: { s: mcp.http(`${origin}/mcp`, { headers }) } }, see);
       });
-      assert.match(JSON.stringify(state.requests), MARK);
+      assert.ok(leakIn(JSON.stringify(state.requests)));
     }
   }
 });
 
 test("an address of an MCP server that holds a token is not shown", async () => {
   for (const url of [
-    `http://127.0.0.1:9/mcp?token=${planted("query")}`,
-    `http://${planted("user")}:${planted("password")}@127.0.0.1:9/mcp`,
+    `http://127.0.0.1:9/mcp?token=${encodeURIComponent(planted("query"))}`,
+    `http://${plainPlanted("user")}:${plainPlanted("password")}@127.0.0.1:9/mcp`,
     `nothing at all ?key=${planted("query")}`,
-    `ws://127.0.0.1:9/${planted("path")}`,
+    `ws://127.0.0.1:9/${plainPlanted("path")}`,
   ]) {
     await findsNothing(url, async (see) => {
       try {
@@ -361,7 +374,7 @@ test("the secret of a client and what it asks tokens with go to no other origin,
       );
     });
     assert.ok(
-      state.requests.some(({ body }) => body.includes(secret)),
+      state.requests.some(({ body }) => new URLSearchParams(body).get("client_secret") === secret),
       "the token endpoint got the secret",
     );
     assert.equal(state.strangers.length, 0);

@@ -15,11 +15,12 @@ const CORS = {
 const hash = (text) => createHash("sha256").update(text).digest("base64url");
 
 /**
- * @param {{ scope?: string, lifetime?: number, page?: boolean, isolated?: boolean }} [options] `scope`: what a tool call needs beyond a token;
+ * @param {{ scope?: string, lifetime?: number, page?: boolean, isolated?: boolean, interfere?: (asked: object) => unknown }} [options] `scope`: what a tool call needs beyond a token;
  *   `lifetime`: of tokens, in seconds; `page`: whether the person is shown a page with a link, and not sent back at once;
- *   `isolated`: whether that page cuts its tie with whoever opened it
+ *   `isolated`: whether that page cuts its tie with whoever opened it; `interfere` is given `{ url, request, response, body }` of each
+ *   request before it is answered, and answers itself where it gives something
  */
-export async function startOAuthServers({ scope, lifetime = 3600, page = false, isolated = false } = {}) {
+export async function startOAuthServers({ scope, lifetime = 3600, page = false, isolated = false, interfere } = {}) {
   const seen = {
     requests: [],
     authorizations: [],
@@ -42,6 +43,7 @@ export async function startOAuthServers({ scope, lifetime = 3600, page = false, 
     seen.requests.push(`${request.method} as ${url.pathname}`);
     if (request.method === "OPTIONS") return response.writeHead(204, CORS).end();
     const body = await readBody(request);
+    if (interfere?.({ url, request, response, body })) return;
     switch (url.pathname) {
       case "/.well-known/oauth-authorization-server":
         return json(response, 200, {
@@ -134,6 +136,8 @@ export async function startOAuthServers({ scope, lifetime = 3600, page = false, 
     const url = new URL(request.url, server.url);
     seen.requests.push(`${request.method} mcp ${url.pathname}`);
     if (request.method === "OPTIONS") return response.writeHead(204, CORS).end();
+    const body = await readBody(request);
+    if (interfere?.({ url, request, response, body })) return;
     if (url.pathname === "/.well-known/oauth-protected-resource/mcp")
       return json(response, 200, { resource: `${server.url}/mcp`, authorization_servers: [authorization.url] });
     if (url.pathname !== "/mcp") return response.writeHead(404, CORS).end();
@@ -145,7 +149,7 @@ export async function startOAuthServers({ scope, lifetime = 3600, page = false, 
     if (known === undefined || known.ends < Date.now()) return refuse(401, "");
     seen.tokens.add(token);
     if (request.method !== "POST") return response.writeHead(405, CORS).end();
-    const message = JSON.parse(await readBody(request));
+    const message = JSON.parse(body);
     if (scope && message.method === "tools/call" && !known.scope.split(" ").includes(scope))
       return refuse(403, `error="insufficient_scope", scope="${scope}", `);
     const reply = await answer(message, {});

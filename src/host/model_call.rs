@@ -15,14 +15,12 @@ use super::{Body, CancelToken, FunctionModel, HookContext, Hooks, Host};
 use crate::agent::{HookQuestion, HookReply, Input, ModelCallId};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
-use crate::model::{Access, Credentials, HttpRequest, ModelEvent, ModelRequest, secrets_of_headers};
+use crate::model::{Access, Credentials, HttpRequest, ModelEvent, ModelRequest, secrets_of_headers, secrets_of_url};
+use crate::redaction::SHORTEST_SECRET;
 
 /// The most events of a function model that are handed over at once, so that a stream that is always ready does not keep
 /// its reader waiting.
 const MAX_BATCH: usize = 256;
-
-/// What is shorter, in bytes, is not taken out of errors: it is no secret, and it may be part of a word.
-const SHORTEST_SECRET: usize = 8;
 
 /// How long an answer that is complete may take to end its body, in milliseconds: what follows the last event is at most
 /// an end mark, and a server that holds the connection open longer does so for no use of ours.
@@ -71,10 +69,8 @@ async fn answer_over_http<H: Host>(
         None => Credentials::None,
     };
     wire.authorize(&mut message, &credentials, host.now())?;
-    secrets.extend(secrets_of_headers(headers).chain(secrets_of(credentials)));
-    // A secret that begins with another would keep its end.
+    secrets.extend(secrets_of_headers(headers).chain(secrets_of(credentials)).chain(secrets_of_url(&message.url)));
     secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let address = origin(&message.url).to_owned();
     let (mut head, mut body) = host.fetch(message).await.map_err(|error| unreachable(request, &address, &error))?;
 

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::error::Error;
+#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+use crate::{base64url, percent};
 
 /// A request for the host to send. Holds no secret until it is authorized.
 #[derive(Clone, PartialEq, Eq)]
@@ -87,12 +89,62 @@ pub(crate) fn may_hold_key(name: &str) -> bool {
     !PLAIN_HEADERS.contains(&name) && !name.starts_with("mcp-")
 }
 
-/// What must not be shown of these headers: of `Bearer TOKEN` the token.
+/// What must not be shown of these headers: of `Bearer TOKEN` the token. Outside of the wasm module, which has no room for it, each
+/// word, of `name=value` the value too, and of `Basic` what it encodes.
 #[cfg(feature = "host")]
 pub(crate) fn secrets_of_headers(headers: &[(String, String)]) -> impl Iterator<Item = String> {
-    let secret = |(_, value): &(String, String)| value.split_whitespace().last().map(str::to_owned);
-    headers.iter().filter(|(name, _)| may_hold_key(name)).filter_map(secret)
+    headers.iter().filter(|(name, _)| may_hold_key(name)).flat_map(|(_, value)| secrets_of_value(value))
 }
+
+#[cfg(all(feature = "host", target_arch = "wasm32"))]
+fn secrets_of_value(value: &str) -> Option<String> {
+    value.split_whitespace().last().map(str::to_owned)
+}
+
+#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+fn secrets_of_value(value: &str) -> Vec<String> {
+    let words = value.split([' ', '\t', ';', ',']).flat_map(|word| [Some(word), after(word, '=')]);
+    words.flatten().map(str::to_owned).chain(basic_password(value)).collect()
+}
+
+#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+fn after(text: &str, separator: char) -> Option<&str> {
+    text.split_once(separator).map(|(_, rest)| rest)
+}
+
+/// The password of `Basic` credentials (RFC 7617).
+#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+fn basic_password(value: &str) -> Option<String> {
+    let (scheme, encoded) = value.split_once(' ')?;
+    let encoded = encoded.trim().trim_end_matches('=').replace('+', "-").replace('/', "_");
+    let decoded = scheme.eq_ignore_ascii_case("basic").then(|| base64url::decode(&encoded))??;
+    after(&String::from_utf8(decoded).ok()?, ':').map(str::to_owned)
+}
+
+/// What must not be shown of an address: its user and password, and the values of its query. The wasm module has no room for it.
+#[cfg(all(feature = "host", target_arch = "wasm32"))]
+pub(crate) fn secrets_of_url(_url: &str) -> impl Iterator<Item = String> {
+    std::iter::empty()
+}
+
+/// What must not be shown of an address: its user and password, and the values of its query.
+#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+pub(crate) fn secrets_of_url(url: &str) -> impl Iterator<Item = String> {
+    let rest = after(url, ':').unwrap_or_default().trim_start_matches('/');
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user).split(':');
+    let query = after(path, '?').unwrap_or_default().split(['&', '#']);
+    let values = query.filter_map(|pair| pair.split_once('='));
+    let values = values.filter(|(name, _)| !PLAIN_PARAMETERS.contains(name));
+    // What is appended to an address that ends in a query stands behind the value.
+    let values = values.flat_map(|(_, value)| std::iter::once(value).chain(value.split('/')));
+    let parts: Vec<_> = user.chain(values).flat_map(|part| [part.to_owned(), percent::decode(part)]).collect();
+    parts.into_iter()
+}
+
+/// Parameters of addresses that hold no key.
+#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+const PLAIN_PARAMETERS: &[&str] = &["alt", "api-version"];
 
 /// What a caller supplies to authorize a request. Never stored, never printed.
 #[derive(Clone, Default, PartialEq, Eq)]

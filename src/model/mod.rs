@@ -64,9 +64,9 @@ pub use encoded::{EncodedCache, MAX_CACHE_BYTES};
 pub use event::ModelEvent;
 #[cfg(all(feature = "web", target_arch = "wasm32"))]
 pub(crate) use http::may_hold_key;
-#[cfg(feature = "host")]
-pub(crate) use http::secrets_of_headers;
 pub use http::{AwsKeys, Credentials, HttpRequest, ResponseHead};
+#[cfg(feature = "host")]
+pub(crate) use http::{secrets_of_headers, secrets_of_url};
 pub use message::{
     AssistantMessage, Body, CallId, Content, File, FileData, Message, MessageId, ModelRef, Origin, Part, Source,
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,

@@ -37,7 +37,8 @@ pub(super) async fn fetch(fetch: Option<Function>, request: HttpRequest) -> Resu
         };
         let answer = JsFuture::from(Promise::resolve(&answer.map_err(unreachable)?)).await.map_err(unreachable)?;
         let response: Response = answer.unchecked_into();
-        let next = if holds_key(&request) { redirect_within_origin(&response, request.method, &url) } else { None };
+        let next =
+            if looks_at_redirects(&request) { redirect_within_origin(&response, request.method, &url) } else { None };
         match next {
             Some(next) if redirects < MAX_REDIRECTS => {
                 redirects += 1;
@@ -246,21 +247,18 @@ fn init(request: &HttpRequest, controller: &AbortController) -> Result<RequestIn
     if !request.body.is_empty() {
         init.set_body(&Uint8Array::from(request.body.as_slice()));
     }
-    if holds_key(request) {
+    if looks_at_redirects(request) {
         init.set_redirect(RequestRedirect::Manual);
     }
     Ok(init)
 }
 
-/// Whether a redirect that the platform follows would carry a key to another origin. Forms are those of OAuth, which hold
-/// codes, refresh tokens and secrets. Pages leave out `authorization` there; not every other platform does.
-fn holds_key(request: &HttpRequest) -> bool {
+/// Whether redirects are looked at here and not followed by the platform. Outside of pages always, as natively. In a page, which
+/// does not see where one leads, those that would carry a key to another origin: forms are those of OAuth, which hold codes,
+/// refresh tokens and secrets, and `authorization` is what a page itself leaves out there.
+fn looks_at_redirects(request: &HttpRequest) -> bool {
     let is_form = request.header("content-type") == Some("application/x-www-form-urlencoded");
-    is_form
-        || request.headers.iter().any(|(name, _)| match name.as_str() {
-            "authorization" => !is_page(),
-            name => may_hold_key(name),
-        })
+    !is_page() || is_form || request.headers.iter().any(|(name, _)| name != "authorization" && may_hold_key(name))
 }
 
 /// Where a redirect leads that keeps method and body and stays within the origin. Pages do not see it.

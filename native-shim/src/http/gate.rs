@@ -6,7 +6,7 @@ use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HeaderMap, ORI
 use hyper::{Method, StatusCode};
 
 use super::grants::HttpGrant;
-use crate::gate::{Gate, NO_ORIGIN, Refusal, Shown, one_header, refusal};
+use crate::gate::{Gate, NO_ORIGIN, Refusal, Shown, ShownTarget, one_header, refusal};
 use crate::grants::Kept;
 use crate::lockout::Lockout;
 use crate::origin::Origin;
@@ -51,8 +51,9 @@ impl HttpGate<'_> {
         lockout: &mut Lockout,
     ) -> Result<Admitted, Refused> {
         let found = self.gate.config.servers.iter().find(|(name, _)| http_path(name) == target);
-        let (server, entry) = found
-            .ok_or_else(|| refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", Shown(target))))?;
+        let (server, entry) = found.ok_or_else(|| {
+            refusal(StatusCode::NOT_FOUND, format!("{method} {} is no server here", ShownTarget(target)))
+        })?;
         self.gate.check_host(headers)?;
         let origin = one_header(headers, &ORIGIN)?;
         if let Some(origin) = origin {

@@ -25,5 +25,6 @@ mod pairing;
 mod plain;
 mod processes;
 mod reconnect;
+mod secrets;
 mod slow_start;
 mod support;

@@ -1,18 +1,21 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+use crate::redaction::SHORTEST_SECRET;
 
 /// How to start a server.
 #[derive(Clone)]
 pub struct ServerCommand {
     /// The program: a path, or a name to be found in `PATH`. No shell is involved.
     pub program: String,
-    /// Its arguments.
+    /// Its arguments. `Debug` shows how many they are.
     pub arguments: Vec<String>,
-    /// Environment variables beside those of [`ServerCommand::INHERITED`]. `Debug` shows their names only.
+    /// Environment variables beside those of [`ServerCommand::INHERITED`]. `Debug` shows their names only, and what the server prints
+    /// for people is shown without their values, where these are no paths and have 8 bytes or more.
     pub environment: BTreeMap<String, String>,
     /// The working directory; this program's own when absent.
     pub directory: Option<PathBuf>,
@@ -107,6 +110,12 @@ impl ServerCommand {
         }
         command
     }
+
+    /// What must not be shown of the environment: a server that cannot log in often says with what it tried.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let values = self.environment.values();
+        values.filter(|value| value.len() >= SHORTEST_SECRET && !Path::new(value).exists()).cloned().collect()
+    }
 }
 
 impl fmt::Debug for ServerCommand {
@@ -114,7 +123,7 @@ impl fmt::Debug for ServerCommand {
         formatter
             .debug_struct("ServerCommand")
             .field("program", &self.program)
-            .field("arguments", &self.arguments)
+            .field("arguments", &self.arguments.len())
             .field("environment", &self.environment.keys().collect::<Vec<_>>())
             .field("directory", &self.directory)
             .field("guardian", &self.guardian)
@@ -128,10 +137,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_hides_the_values_of_the_environment() {
-        let mut command = ServerCommand::new("server", ["--verbose"]);
+    fn debug_hides_the_arguments_and_the_values_of_the_environment() {
+        let mut command = ServerCommand::new("server", ["--token=secret"]);
         command.environment.insert("API_KEY".into(), "secret".into());
         let text = format!("{command:?}");
         assert!(text.contains("API_KEY") && !text.contains("secret"));
+    }
+
+    #[test]
+    fn paths_and_short_values_of_the_environment_are_no_secrets() {
+        let mut command = ServerCommand::new("server", [""; 0]);
+        let values = [("KEY", "planted-key"), ("FOLDER", env!("CARGO_MANIFEST_DIR")), ("LEVEL", "debug")];
+        command.environment.extend(values.map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(command.secrets(), ["planted-key"]);
     }
 }

@@ -1,6 +1,7 @@
 //! The three pipes of a process, each read or written by a task.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use memchr::memchr2;
@@ -11,12 +12,29 @@ use tokio::time::sleep;
 use super::framer::{Line, LineFramer};
 use super::server::{LogLine, LogSource, ProcessEvent};
 use super::stderr::{ErrorLines, Tail};
+use crate::redaction::redacted;
+
+/// Where lines for people go, without these secrets.
+#[derive(Clone)]
+pub(super) struct Log {
+    pub(super) lines: mpsc::Sender<LogLine>,
+    pub(super) secrets: Arc<[String]>,
+}
+
+impl Log {
+    /// Passes a line on, unless nobody takes them in time, and gives it as it is shown.
+    fn tell(&self, source: LogSource, text: String) -> String {
+        let text = redacted(&text, &self.secrets).unwrap_or(text);
+        drop(self.lines.try_send(LogLine { source, text: text.clone() }));
+        text
+    }
+}
 
 /// Passes on messages until the pipe ends.
 pub(super) async fn read_messages(
     mut stdout: impl AsyncRead + Unpin,
     events: mpsc::Sender<ProcessEvent>,
-    log: mpsc::Sender<LogLine>,
+    log: Log,
     line_too_long: oneshot::Sender<()>,
     process_ended: oneshot::Receiver<()>,
 ) {
@@ -40,7 +58,7 @@ pub(super) async fn read_messages(
             match line {
                 // When nobody takes messages any more the process is being ended, and may write on until it does.
                 Line::Message(message) => drop(events.send(ProcessEvent::Message(message)).await),
-                Line::Noise(text) => drop(log.try_send(LogLine { source: LogSource::StandardOutput, text })),
+                Line::Noise(text) => drop(log.tell(LogSource::StandardOutput, text)),
                 Line::TooLong => {
                     let _ = line_too_long.send(());
                     drop(tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await);
@@ -55,7 +73,7 @@ pub(super) async fn read_messages(
 }
 
 /// Keeps the end of the error output, which is given when the pipe ends.
-pub(super) async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: mpsc::Sender<LogLine>) -> Tail {
+pub(super) async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: Log) -> Tail {
     let (mut cutter, mut lines, mut buffer) = (ErrorLines::default(), Vec::new(), vec![0; READ_BYTES]);
     let mut tail = Tail::default();
     loop {
@@ -65,8 +83,7 @@ pub(super) async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: mpsc::S
             _ => lines.extend(cutter.finish()),
         }
         for text in lines.drain(..) {
-            tail.push(&text);
-            drop(log.try_send(LogLine { source: LogSource::StandardError, text }));
+            tail.push(&log.tell(LogSource::StandardError, text));
         }
         if count == 0 {
             return tail;

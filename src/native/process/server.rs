@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::child::{Child, Ending, Started, Stop, start};
 use super::command::ServerCommand;
-use super::pipes::{DRAIN_LIMIT, read_errors, read_messages, write_messages};
+use super::pipes::{DRAIN_LIMIT, Log, read_errors, read_messages, write_messages};
 use crate::error::{Error, ErrorKind};
 
 /// A running server: what goes in, what comes out, and what it prints beside its messages.
@@ -153,6 +153,7 @@ async fn run(
     log: mpsc::Sender<LogLine>,
 ) {
     let patience = command.patience;
+    let log = Log { lines: log, secrets: command.secrets().into() };
     let Started { mut child, stdin, stdout, stderr } = match start(&command).await {
         Ok(pipes) => pipes,
         Err(error) => {

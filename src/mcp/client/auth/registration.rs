@@ -112,16 +112,21 @@ impl Client {
             }
             (None, _) | (_, "none") => form.with("client_id", &self.id).post(token_endpoint),
             (Some(secret), _) => {
-                let pair = [&percent::encode(&self.id), ":", &percent::encode(secret.expose())].concat();
                 let mut request = form.post(token_endpoint);
-                request.set_header("authorization", ["Basic ", &base64(pair.as_bytes())].concat());
+                request.set_header("authorization", ["Basic ", &self.basic(secret)].concat());
                 request
             }
         }
     }
 
-    pub(super) fn secret(&self) -> Option<String> {
-        self.secret.as_ref().map(|secret| secret.expose().to_owned())
+    /// The credentials of the scheme `Basic`, without its name (RFC 6749, section 2.3.1).
+    fn basic(&self, secret: &Secret) -> String {
+        base64([&percent::encode(&self.id), ":", &percent::encode(secret.expose())].concat().as_bytes())
+    }
+
+    /// The values that an answer must not repeat to anybody.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        self.secret.iter().flat_map(|secret| [secret.expose().to_owned(), self.basic(secret)]).collect()
     }
 }
 

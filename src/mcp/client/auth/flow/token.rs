@@ -134,7 +134,7 @@ impl Flow {
             }
             _ => {
                 let mut secrets = self.form.secrets();
-                secrets.extend(self.client.as_ref().and_then(|client| client.secret()));
+                secrets.extend(self.client.iter().flat_map(|client| client.secrets()));
                 Err(refusal.into_error(&secrets))
             }
         }
