@@ -115,7 +115,7 @@ export const SCENARIOS = {
           () => undefined,
           (thrown) => thrown,
         );
-      check(kinds.includes(error?.kind), `${name}: ${error?.kind} ${error}`);
+      check(kinds.includes(error?.kind), error ?? `${name} did not fail`);
       count("runs");
       count("expected errors");
     }
