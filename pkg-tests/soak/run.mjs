@@ -89,6 +89,8 @@ for (const what of [
 
 const closing = [];
 const failures = [];
+/** The clients that have told of an unexpected error. */
+const troubled = new Set();
 const samples = [];
 const clients = {};
 let counts = {};
@@ -151,7 +153,9 @@ async function takeSample(part, shim) {
   const told = Object.entries(clients).map(async ([who, client]) => [who, await client.sample()]);
   for (const [who, { values: own, errors }] of await Promise.all(told)) {
     for (const [name, value] of Object.entries(own)) values[`${who} ${name}`] = value;
-    if (errors.length > 0 && failures.length === 0) console.log(`an error, told at the end too: ${errors[0]}`);
+    if (errors.length > 0 && !troubled.has(who))
+      console.log(`the first of errors that are told at the end: ${errors[0]}`);
+    if (errors.length > 0) troubled.add(who);
   }
   const { memory, files, sockets, children, childMemory } = shim.look();
   Object.assign(values, { "shim RSS": memory, "shim files": files, "shim sockets": sockets });
