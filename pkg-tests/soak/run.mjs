@@ -51,10 +51,10 @@ const BUILD_LIMIT = 1_200_000;
  * the least that is given, and V8 keeps code and caches of some MiB.
  */
 const SLACK = {
-  "node heap": 2,
-  "node external": 2,
+  "node heap": 1,
+  "node external": 1,
   "node files": 24,
-  "page heap": 2,
+  "page heap": 1,
   "page nodes": 50,
   "native files": 24,
   "shim files": 48,
