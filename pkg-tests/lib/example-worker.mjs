@@ -38,13 +38,20 @@ export default {
   },
 };`;
 
+const built = new WeakMap();
+
 /**
- * Checks and builds it.
+ * Checks and builds it, once for all suites of a run.
  *
  * @param {{ folder: string }} project
  * @returns {Promise<string>} the folder of the modules
  */
-export async function buildExampleWorker(project) {
+export function buildExampleWorker(project) {
+  if (!built.has(project)) built.set(project, buildIn(project));
+  return built.get(project);
+}
+
+async function buildIn(project) {
   const { folder, run } = await copyExample(project, "www/worker");
   const tsc = "node_modules/typescript/bin/tsc";
   await run(tsc, []);
