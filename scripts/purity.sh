@@ -32,6 +32,7 @@ impure+='|\basync (fn|move|\{|\|)|\.await\b|\b(Rc|RefCell|Mutex|RwLock|OnceLock|
 
 core_files() {
   find src -name '*.rs' -not -path 'src/host/*' -not -path 'src/web/*' -not -path 'src/native/*' \
+    -not -path 'src/agent_service/*' \
     -not -path 'src/bindings/*' -not -path 'src/js/*' -not -name 'tests.rs' -not -path '*/tests/*' | sort
 }
 

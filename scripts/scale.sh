@@ -26,6 +26,7 @@ export CRABLET_SHIM_NATS=$root/target/crablet-shim-nats
 part "the shim with NATS" build_shim
 part "servers over NATS, natively" cargo test --quiet --package crablet --features nats --test nats
 part "servers over NATS" node pkg-tests/run.mjs nats scale
+part "the store of conversations in NATS, natively" cargo test --quiet -p crablet --features nats --test nats_store
 part "an agent behind subjects, of the packed package" node pkg-tests/run.mjs agent-service
 
 [ ${#failures[@]} = 0 ] || fail "failed: $(printf '%s; ' "${failures[@]}")"

@@ -80,6 +80,7 @@
 //! - [`host`]: the trait [`Host`](host::Host), and [`Runner`](host::Runner), [`Conversation`](host::Conversation) and
 //!   [`Run`](host::Run) over it
 //! - `native` (feature `native`): the host on tokio and reqwest
+//! - `agent_service` (feature `nats`): conversations in a bucket of NATS JetStream
 //! - `web` (feature `web`, on wasm32): the host on `fetch`, `WebSocket` and timers
 //!
 //! # Contact with the platform
@@ -99,6 +100,8 @@
 #![cfg_attr(crablet_small, feature(optimize_attribute))]
 
 pub mod agent;
+#[cfg(all(feature = "nats", not(target_arch = "wasm32")))]
+pub mod agent_service;
 #[cfg(any(feature = "host", feature = "shim", feature = "oauth", feature = "mcp-server"))]
 #[cfg_attr(not(any(feature = "host", feature = "shim")), allow(dead_code))]
 mod base64url;
