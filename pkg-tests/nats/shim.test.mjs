@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "@nats-io/transport-node";
 import { startNats } from "../lib/nats-server.mjs";
-import { call, exchange, failureOf, request, startNatsShim, stopping, temporaryFolder } from "./support.mjs";
+import { call, exchange, failureOf, ledger, request, startNatsShim, stopping, temporaryFolder } from "./support.mjs";
 
 const LIMIT = { timeout: 60_000 };
 
@@ -181,6 +181,7 @@ test("a shim that is told to end leaves the group first and finishes what it wor
   const { text, shims, connection, where } = await world(t);
   const file = join(where, "gate");
   const slow = text("mcp.stateless", call(1, "gate", { file }));
+  while ((await ledger(where)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   const stopped = shims[0].stop();
   // Nobody is in the group any more while the call is still at work.
   for (;;) {

@@ -36,8 +36,9 @@ const tools = {
     questions.get("go")?.();
     say(id, "went");
   },
-  /** Is through when a file is there. */
+  /** Writes 0, and is through when a file is there. */
   gate(id, { file }) {
+    appendFileSync(ledger, "0\n");
     const look = setInterval(() => {
       if (!existsSync(file)) return;
       clearInterval(look);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::Client;
+use async_nats::connection::State;
 use async_nats::service::endpoint::Endpoint;
 use async_nats::service::{Service, ServiceExt};
 use futures_util::StreamExt;
@@ -136,8 +137,10 @@ impl NatsFront {
         if timeout(DRAIN_LIMIT, self.calls.places.acquire_many(all)).await.is_err() {
             note("calls over NATS were still at work when the time to finish them was over");
         }
-        // What cannot be sent any more is as lost as the connection.
-        let _ = timeout(FLUSH_LIMIT, self.calls.client.flush()).await;
+        // Without a connection there is nowhere to send the last answers to.
+        if self.calls.client.connection_state() == State::Connected {
+            let _ = timeout(FLUSH_LIMIT, self.calls.client.flush()).await;
+        }
     }
 }
 
