@@ -1,6 +1,6 @@
 # Thin: the logic is in scripts/. Each target installs what it lacks first (scripts/setup.sh) and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded scale-test size bench bench-shim soak docs docs-api golden golden-accept lint fuzz
+.PHONY: help demo demo-check test test-further test-all package package-tests cases cases-package conformance recorded scale-test size bench bench-shim soak docs docs-api golden golden-accept lint fuzz faults
 
 package_needs := rust wasm npm:src/js
 matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
@@ -72,6 +72,9 @@ golden-accept: package ## Commits to what is there now: writes the golden files;
 
 fuzz: ## Runs each fuzz target for FUZZ_SECONDS (60)
 	@scripts/with.sh fuzz -- scripts/fuzz.sh
+
+faults: ## Injects FAULTS (10000) faults at model, MCP server, shim and store, from the script SEED on, and checks what must hold
+	@scripts/with.sh rust -- scripts/faults.sh
 
 lint: ## Checks formatting, lints, docs, features, dependencies and the purity of the core
 	@scripts/lint.sh

@@ -92,6 +92,18 @@ check_linked() {
   fi
 }
 
+# The defects that tests plant are in nothing that is released.
+check_planted() {
+  local package
+  for package in crablet crablet-bindings crablet-shim; do
+    if grep -q planted-defects < <(cargo tree --locked -p "$package" -e features --target all); then
+      echo "$package is built with the feature 'planted-defects', which only pkg-tests/faults may ask for"
+      failures=$((failures + 1))
+    fi
+  done
+}
+
+check_planted
 check_wires anthropic anthropic
 check_wires openai-chat openai_chat
 check_wires openai-responses openai_responses

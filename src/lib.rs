@@ -120,6 +120,11 @@ pub mod native;
 #[cfg_attr(not(all(feature = "host", feature = "mcp", feature = "wires")), allow(dead_code))]
 mod ordered_map;
 mod percent;
+#[cfg(feature = "planted-defects")]
+#[doc(hidden)]
+pub mod planted;
+#[cfg(not(feature = "planted-defects"))]
+mod planted;
 #[cfg(any(feature = "host", feature = "oauth"))]
 mod redaction;
 pub mod sse;

@@ -12,6 +12,7 @@ use super::session::Session;
 use super::timers::Purpose;
 use crate::json::RawJson;
 use crate::model::{ToolCall, ToolInput, ToolResult, Usage};
+use crate::planted::{self, Defect};
 
 /// A complete call of the model and how far it has come.
 #[derive(Debug)]
@@ -216,7 +217,9 @@ impl Call {
         };
         let terminate = output.terminate;
         let result = Arc::new(self.result(output));
-        context.emit(EventKind::ToolResult(result.clone()));
+        if !planted::is(Defect::DropsResults) {
+            context.emit(EventKind::ToolResult(result.clone()));
+        }
         self.stage = Stage::Done { result, terminate, was_run };
     }
 

@@ -12,6 +12,7 @@ use super::input::{InputError, ToolOutput};
 use super::sub_agent::SubAgent;
 use super::timers::Purpose;
 use crate::json::RawJson;
+use crate::planted::{self, Defect};
 
 impl Call {
     /// Takes the place that has come free: records the start first where the tool must not run twice.
@@ -70,7 +71,7 @@ impl Call {
 
     /// An earlier host started the call, and its result is lost.
     pub(super) fn was_interrupted(&mut self, context: &mut Context<'_>, tool: &ToolDefinition, input: RawJson) {
-        if tool.repeatable || tool.client_side {
+        if tool.repeatable || tool.client_side || planted::is(Defect::RunsToolsTwice) {
             self.stage = Stage::Ready { input };
             self.start(context);
         } else {

@@ -12,6 +12,7 @@ use super::run::{Phase, Run};
 use super::timers::Purpose;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Body, Message, StopReason, ToolMessage};
+use crate::planted::{self, Defect};
 use crate::time::Millis;
 
 impl Run {
@@ -87,6 +88,9 @@ impl Run {
     /// Shows the end.
     pub(super) fn say_end(&mut self, conversation: &mut Conversation, now: Millis) {
         if let Phase::Ending { end, .. } = std::mem::replace(&mut self.phase, Phase::Over) {
+            if planted::is(Defect::EndsTwice) {
+                self.context(conversation, now).emit(EventKind::RunEnd(end.clone()));
+            }
             self.context(conversation, now).emit(EventKind::RunEnd(end));
         }
     }
@@ -115,7 +119,9 @@ impl Run {
                 let message = conversation.history.last().cloned();
                 batch.interrupt(&mut self.context(conversation, now), why);
                 self.usage = self.usage.plus(batch.spent_within());
-                if let Some((results, _)) = batch.results(Terminate::All) {
+                if let Some((results, _)) = batch.results(Terminate::All)
+                    && !planted::is(Defect::LeavesCallsUnanswered)
+                {
                     conversation.push(Body::Tool(ToolMessage { results }));
                 }
                 message

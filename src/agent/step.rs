@@ -20,6 +20,7 @@ use crate::model::{
     AssistantMessage, Body, Message, ModelEvent, ModelRef, Origin, Part, StopReason, ToolCall, ToolMessage, ToolResult,
     Usage,
 };
+use crate::planted::{self, Defect};
 use crate::time::Millis;
 
 impl Run {
@@ -199,6 +200,9 @@ impl Run {
         self.usage = self.usage.plus(call.answer.usage());
         self.context(conversation, now).clear_timer(&Purpose::ModelSilence);
         match call.answer.outcome(ended) {
+            Err(error) if planted::is(Defect::RunsTruncatedCalls) && error.kind() == ErrorKind::StreamTruncated => {
+                self.take_answer(conversation, now, *call, StopReason::ToolUse);
+            }
             Ok(reason) => self.take_answer(conversation, now, *call, reason),
             Err(error) => self.attempt_failed(conversation, now, *call, error),
         }
@@ -219,7 +223,9 @@ impl Run {
         if let Some(delay) = retry::delay(&conversation.agent.policy, &error, own_attempt, jitter) {
             let attempt = call.attempt.saturating_add(1);
             let mut context = self.context(conversation, now);
-            context.emit(EventKind::StepRetry { attempt, delay, error, model: None });
+            if !planted::is(Defect::ShowsTextTwice) {
+                context.emit(EventKind::StepRetry { attempt, delay, error, model: None });
+            }
             context.set_timer(Purpose::Retry, delay);
             self.phase = Phase::Waiting { attempt };
             // Not waited for: who goes on after a crash keeps to what the provider asked for.

@@ -16,6 +16,7 @@ use crate::agent::{HookQuestion, HookReply, Input, ModelCallId};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::model::{Access, Credentials, HttpRequest, ModelEvent, ModelRequest, secrets_of_headers, secrets_of_url};
+use crate::planted::{self, Defect};
 use crate::redaction::SHORTEST_SECRET;
 
 /// The most events of a function model that are handed over at once, so that a stream that is always ready does not keep
@@ -103,7 +104,12 @@ async fn answer_over_http<H: Host>(
         // A chunk without events is handed over too: it shows that the model is alive.
         port.send(Input::ModelEvents { call, events }).await;
         if complete {
-            if matches!(chunk, Ok(Some(_))) {
+            if planted::is(Defect::KeepsConnections) {
+                host.spawn(async move {
+                    let _kept = body;
+                    std::future::pending().await
+                });
+            } else if matches!(chunk, Ok(Some(_))) {
                 host.spawn(drain(body, host.sleep(DRAIN_TIME)));
             }
             return Ok(());

@@ -18,6 +18,7 @@ use crate::mcp::transport::streamable_http::{Effect, ExchangeId, Input, Streamab
 use crate::mcp::transport::{Inbound, Outbound};
 use crate::model::{HttpRequest, ResponseHead};
 use crate::ordered_map::OrderedMap;
+use crate::planted::{self, Defect};
 
 /// How often the client is told that a request still waits for tokens, in milliseconds: more often than any of its limits
 /// ends.
@@ -199,7 +200,13 @@ impl<H: Host> Http<H> {
                     Err(error) => return Progress::Head(exchange, Err(error)),
                 }
             }
-            Progress::Head(exchange, network.fetch(request).await)
+            let again = planted::is(Defect::SendsRequestsTwice).then(|| request.clone());
+            let mut fetched = network.fetch(request).await;
+            if let Some(again) = again.filter(|_| fetched.is_err()) {
+                drop(fetched);
+                fetched = network.fetch(again).await;
+            }
+            Progress::Head(exchange, fetched)
         });
         self.wait_for_head(exchange, fetching);
     }

@@ -1,0 +1,77 @@
+//! Plants one defect after another in crablet, and demands that the harness finds each.
+
+use std::process::ExitCode;
+
+use crablet::planted::{Defect, plant};
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use crate::harness::{Stage, scripts_of};
+use crate::plan::Boundary;
+
+/// A defect is found within so many scripts, or not.
+const SCRIPTS: usize = 300;
+
+/// How many of them are at work at once.
+const AT_ONCE: usize = 24;
+
+/// How many scripts a leak has to show.
+const LEAKING: usize = 24;
+
+/// How long what is no leak may take to be gone, in tenths of a second.
+const PATIENCE: u32 = 80;
+
+/// Where each defect shows.
+const fn boundary_of(defect: Defect) -> Boundary {
+    match defect {
+        Defect::AcceptsLostFrames => Boundary::Shim,
+        Defect::SendsRequestsTwice => Boundary::McpHttp,
+        Defect::RunsToolsTwice | Defect::SavesNothing | Defect::LeavesCallsUnanswered => Boundary::Store,
+        _ => Boundary::Model,
+    }
+}
+
+/// Plants all defects in turn, and none at last.
+pub(crate) async fn run() -> ExitCode {
+    let mut missed = 0;
+    for defect in Defect::ALL {
+        plant(Some(defect));
+        let found = if defect == Defect::KeepsConnections { leak().await } else { search(boundary_of(defect)).await };
+        match found {
+            Some(what) => println!("found {defect:?}: {what}"),
+            None => {
+                missed += 1;
+                println!("MISSED {defect:?}");
+            }
+        }
+    }
+    plant(None);
+    println!("{} of {} planted defects were found", Defect::ALL.len() - missed, Defect::ALL.len());
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The first promise that a script of the boundary breaks.
+async fn search(boundary: Boundary) -> Option<String> {
+    let stage = Stage::set().await;
+    let seeds = scripts_of(boundary, 0).take(SCRIPTS);
+    let play = |seed| stage.native.play(seed);
+    let mut verdicts = stream::iter(seeds).map(play).buffer_unordered(AT_ONCE);
+    let mut found = None;
+    while let Some(verdict) = verdicts.next().await {
+        if let Some(what) = verdict.broken.first() {
+            found = Some(format!("script {}: {what}", verdict.seed));
+            break;
+        }
+    }
+    drop(verdicts);
+    stage.strike(1).await;
+    found
+}
+
+/// What is left behind.
+async fn leak() -> Option<String> {
+    let stage = Stage::set().await;
+    let seeds = scripts_of(Boundary::Model, 0).take(LEAKING);
+    stream::iter(seeds).map(|seed| stage.native.play(seed)).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+    stage.strike(PATIENCE).await.into_iter().next()
+}
