@@ -8,8 +8,8 @@ use crablet::json::RawJson;
 use crablet::jsonrpc::Params;
 use crablet::mcp::client::{CallOptions, Event};
 use crablet::mcp::protocol::{EraChoice, Implementation};
-use crablet::native::process::{ProcessEvent, ServerProcess};
-use tokio::sync::{Notify, broadcast, mpsc, watch};
+use crablet::native::process::{ProcessEvent, QueueReceiver, QueueSender, ServerProcess};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::{sleep, timeout};
 
 use super::host::LocalHost;
@@ -27,8 +27,8 @@ pub(crate) struct PageLink {
 
 /// The two ends of a page's session that are not the socket's.
 pub(crate) struct PageEnds {
-    from_page: mpsc::Receiver<String>,
-    to_page: mpsc::Sender<ProcessEvent>,
+    from_page: QueueReceiver<String>,
+    to_page: QueueSender<ProcessEvent>,
     pipe: PipeEnd,
     changed: Arc<Notify>,
     told: watch::Receiver<RawJson>,
@@ -74,7 +74,7 @@ pub(crate) async fn run_page(pages: Weak<Pages>, id: PageId, connection: Connect
     };
     let send = async {
         while let Some(message) = futures_util::StreamExt::next(&mut receiver).await {
-            if to_page.send(ProcessEvent::Message(message.as_str().to_owned())).await.is_err() {
+            if !to_page.send(ProcessEvent::Message(message.as_str().to_owned())).await {
                 return;
             }
         }
@@ -110,11 +110,11 @@ async fn follow_tools(pages: &Weak<Pages>, id: PageId, connection: &Connection, 
 }
 
 /// Tells the page what became of its tools.
-async fn tell(mut told: watch::Receiver<RawJson>, to_page: &mpsc::Sender<ProcessEvent>) {
+async fn tell(mut told: watch::Receiver<RawJson>, to_page: &QueueSender<ProcessEvent>) {
     while told.changed().await.is_ok() {
         let params = told.borrow_and_update().clone();
         let message = format!(r#"{{"jsonrpc":"2.0","method":"{EXPOSED}","params":{}}}"#, params.as_str());
-        if to_page.send(ProcessEvent::Message(message)).await.is_err() {
+        if !to_page.send(ProcessEvent::Message(message)).await {
             return;
         }
     }

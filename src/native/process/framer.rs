@@ -1,8 +1,10 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::mem;
 
 use memchr::memchr;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::mcp::transport::shim::MAX_MESSAGE_BYTES;
 
@@ -96,6 +98,10 @@ fn is_json_rpc(text: &str) -> bool {
     serde_json::from_str::<JsonRpc>(text).is_ok_and(|JsonRpc(is_json_rpc)| is_json_rpc)
 }
 
+/// The name of a member, which is copied only when it has escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// Walks the outermost members only; the rest is skipped without being kept.
 struct JsonRpc(bool);
 
@@ -112,7 +118,7 @@ impl<'de> Deserialize<'de> for JsonRpc {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonRpc, A::Error> {
                 let mut found = false;
-                while let Some(name) = map.next_key::<String>()? {
+                while let Some(Name(name)) = map.next_key()? {
                     map.next_value::<IgnoredAny>()?;
                     found |= name == "jsonrpc";
                 }

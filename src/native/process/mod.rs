@@ -27,6 +27,7 @@ mod guardian;
 #[cfg(windows)]
 mod job_child;
 mod pipes;
+mod queue;
 mod server;
 mod stderr;
 
@@ -35,6 +36,7 @@ pub use command_output::{CommandOutput, OutputLimits, run_to_end};
 pub use framer::{Line, LineFramer, MAX_LINE_BYTES};
 #[cfg(unix)]
 pub use guardian::guardian_main;
+pub use queue::{QueueReceiver, QueueSender};
 pub use server::{
     ExitReport, LogLine, LogSource, ProcessEvent, ProcessInput, ProcessOutput, ReadyInput, ServerProcess,
 };

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use super::framer::{Line, LineFramer};
+use super::queue::{QueueReceiver, QueueSender};
 use super::server::{LogLine, LogSource, ProcessEvent};
 use super::stderr::{ErrorLines, Tail};
 use crate::redaction::redacted;
@@ -33,7 +34,7 @@ impl Log {
 /// Passes on messages until the pipe ends.
 pub(super) async fn read_messages(
     mut stdout: impl AsyncRead + Unpin,
-    events: mpsc::Sender<ProcessEvent>,
+    events: QueueSender<ProcessEvent>,
     log: Log,
     line_too_long: oneshot::Sender<()>,
     process_ended: oneshot::Receiver<()>,
@@ -92,16 +93,30 @@ pub(super) async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: Log) ->
 }
 
 /// Ends, and closes the input, when the queue is dropped or the process takes no more.
-pub(super) async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<String>) {
+pub(super) async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messages: QueueReceiver<String>) {
     while let Some(message) = messages.recv().await {
-        let is_one_line = memchr2(b'\n', b'\r', message.as_bytes()).is_none();
-        let mut line = if is_one_line { message } else { message.replace(['\n', '\r'], " ") };
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+        let mut lines = to_line(message);
+        // What waits behind it goes with it: a write, and waking the process, costs more than copying a short message.
+        while lines.len() < JOINED_BYTES
+            && let Some(message) = messages.try_recv()
+        {
+            lines.push_str(&to_line(message));
+        }
+        if stdin.write_all(lines.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
             return;
         }
     }
 }
+
+fn to_line(message: String) -> String {
+    let is_one_line = memchr2(b'\n', b'\r', message.as_bytes()).is_none();
+    let mut line = if is_one_line { message } else { message.replace(['\n', '\r'], " ") };
+    line.push('\n');
+    line
+}
+
+/// How much is put together for one write; a message that is longer is written by itself. What a pipe holds.
+const JOINED_BYTES: usize = 64 * 1024;
 
 const READ_BYTES: usize = 64 * 1024;
 

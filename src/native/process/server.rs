@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use super::child::{Child, Ending, Started, Stop, start};
 use super::command::ServerCommand;
 use super::pipes::{DRAIN_LIMIT, Log, read_errors, read_messages, write_messages};
+use super::queue::{Place, QueueReceiver, QueueSender, Weighed, queue};
 use crate::error::{Error, ErrorKind};
 
 /// A running server: what goes in, what comes out, and what it prints beside its messages.
@@ -22,15 +23,15 @@ pub struct ServerProcess {
 
 /// The way into a process.
 #[derive(Clone, Debug)]
-pub struct ProcessInput(mpsc::Sender<String>);
+pub struct ProcessInput(QueueSender<String>);
 
 /// A place for one message on the way into a process.
 #[derive(Debug)]
-pub struct ReadyInput<'a>(mpsc::Permit<'a, String>);
+pub struct ReadyInput<'a>(Place<'a, String>);
 
 /// The way out of a process.
 #[derive(Debug)]
-pub struct ProcessOutput(mpsc::Receiver<ProcessEvent>);
+pub struct ProcessOutput(QueueReceiver<ProcessEvent>);
 
 /// What comes out of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,21 @@ pub enum ProcessEvent {
     Message(String),
     /// The process has ended; nothing follows.
     Exited(ExitReport),
+}
+
+impl Weighed for String {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Weighed for ProcessEvent {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Message(message) => message.len(),
+            Self::Exited(_) => 0,
+        }
+    }
 }
 
 /// How a process ended.
@@ -76,8 +92,8 @@ impl ServerProcess {
     /// Starts a server; must be called on a tokio runtime. A server that cannot be started gives a
     /// [`ProcessEvent::Exited`] with the cause as its first event.
     pub fn start(command: ServerCommand) -> Self {
-        let (input, messages) = mpsc::channel(QUEUE);
-        let (events, output) = mpsc::channel(QUEUE);
+        let (input, messages) = queue();
+        let (events, output) = queue();
         let (lines, log) = mpsc::channel(LOG_QUEUE);
         tokio::spawn(run(command, messages, events, lines));
         Self { input: ProcessInput(input), output: ProcessOutput(output), log }
@@ -85,9 +101,9 @@ impl ServerProcess {
 
     /// What looks like a server's process and is a part of this program: the messages that go in come out of the receiver,
     /// what is sent comes out as its events. It is over when its receiver gives `None`; drop the sender then.
-    pub fn within() -> (Self, mpsc::Receiver<String>, mpsc::Sender<ProcessEvent>) {
-        let (input, messages) = mpsc::channel(QUEUE);
-        let (events, output) = mpsc::channel(QUEUE);
+    pub fn within() -> (Self, QueueReceiver<String>, QueueSender<ProcessEvent>) {
+        let (input, messages) = queue();
+        let (events, output) = queue();
         let (_, log) = mpsc::channel(1);
         (Self { input: ProcessInput(input), output: ProcessOutput(output), log }, messages, events)
     }
@@ -110,8 +126,13 @@ impl ProcessInput {
     ///
     /// `connection-closed` when the process has ended or closed its input.
     pub async fn ready(&self) -> Result<ReadyInput<'_>, Error> {
-        let closed = |_| Error::new(ErrorKind::ConnectionClosed, "the server's process takes no more messages");
-        self.0.reserve().await.map(ReadyInput).map_err(closed)
+        let closed = || Error::new(ErrorKind::ConnectionClosed, "the server's process takes no more messages");
+        self.0.place().await.map(ReadyInput).ok_or_else(closed)
+    }
+
+    /// The place that [`ProcessInput::ready`] would give, if it need not wait for one.
+    pub fn try_ready(&self) -> Option<ReadyInput<'_>> {
+        self.0.try_place().map(ReadyInput)
     }
 }
 
@@ -126,6 +147,11 @@ impl ProcessOutput {
     /// The next event; `None` after [`ProcessEvent::Exited`].
     pub async fn next(&mut self) -> Option<ProcessEvent> {
         self.0.recv().await
+    }
+
+    /// The next event, if it is there already.
+    pub fn try_next(&mut self) -> Option<ProcessEvent> {
+        self.0.try_recv()
     }
 }
 
@@ -148,8 +174,8 @@ impl ExitReport {
 /// The whole life of a process.
 async fn run(
     command: ServerCommand,
-    messages: mpsc::Receiver<String>,
-    events: mpsc::Sender<ProcessEvent>,
+    messages: QueueReceiver<String>,
+    events: QueueSender<ProcessEvent>,
     log: mpsc::Sender<LogLine>,
 ) {
     let patience = command.patience;
@@ -158,7 +184,7 @@ async fn run(
         Ok(pipes) => pipes,
         Err(error) => {
             let cause = Some(format!("could not be started: `{}`: {error}", command.program));
-            drop(events.send(ProcessEvent::Exited(ExitReport { cause, ..ExitReport::default() })).await);
+            events.send(ProcessEvent::Exited(ExitReport { cause, ..ExitReport::default() })).await;
             return;
         }
     };
@@ -183,14 +209,14 @@ async fn run(
         Ending::Signalled(signal) => ExitReport { code: None, signal: Some(signal), cause, stderr_tail },
         Ending::Unknown(why) => ExitReport { code: None, signal: None, cause: cause.or(Some(why)), stderr_tail },
     };
-    drop(events.send(ProcessEvent::Exited(report)).await);
+    events.send(ProcessEvent::Exited(report)).await;
 }
 
 /// Waits for the end, and brings it about when the process is no longer wanted.
 async fn watch(
     child: &mut Child,
     mut writer: JoinHandle<()>,
-    events: &mpsc::Sender<ProcessEvent>,
+    events: &QueueSender<ProcessEvent>,
     too_long: oneshot::Receiver<()>,
     patience: Duration,
 ) -> (Ending, Option<String>) {
@@ -217,9 +243,6 @@ async fn watch(
     }
     (Ending::Unknown("did not end when it was killed".to_owned()), cause)
 }
-
-/// Messages between the pipes and their user, each way; a message can have 16 MiB, so that there are few.
-const QUEUE: usize = 4;
 
 /// Log lines between a process and whoever shows them; a flood beyond is dropped.
 const LOG_QUEUE: usize = 256;
