@@ -269,7 +269,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
 }
 
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 fn guardian() -> io::Result<GuardianCommand> {

@@ -242,8 +242,10 @@ fn target(request: &Request<Incoming>) -> &str {
 
 async fn upgrade(request: Request<Incoming>) -> Option<WebSocketStream<TokioIo<Upgraded>>> {
     let upgraded = hyper::upgrade::on(request).await.ok()?;
-    let limits =
-        WebSocketConfig::default().max_message_size(Some(MAX_FRAME_BYTES)).max_frame_size(Some(MAX_FRAME_BYTES));
+    let limits = WebSocketConfig::default()
+        .read_buffer_size(READ_BYTES)
+        .max_message_size(Some(MAX_FRAME_BYTES))
+        .max_frame_size(Some(MAX_FRAME_BYTES));
     Some(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(limits)).await)
 }
 
@@ -268,6 +270,9 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest head of a request; hyper's smallest. Browsers send under 2 KiB.
 const HEAD_BYTES: usize = 8192;
+
+/// How much is read of a WebSocket at once: a burst of calls. Each reading fills as much with zeros first.
+const READ_BYTES: usize = 32 * 1024;
 
 /// A client that takes nothing for so long counts as gone.
 const WRITE_LIMIT: Duration = Duration::from_secs(45);

@@ -83,8 +83,12 @@ impl Translator {
                     is_attached |= frame.kind == FrameKind::Hello;
                     match self.take(frame)? {
                         Taken::Nothing => {}
-                        Taken::Message(message) => out.send(message).await.ok()?,
+                        Taken::Message(message) => out.feed(message).await.ok()?,
                         Taken::End(close) => return Some(close),
+                    }
+                    // What waits goes out in the same write.
+                    if self.from_shim.is_empty() {
+                        out.flush().await.ok()?;
                     }
                     if self.link.should_tell_seen() {
                         self.tell(FrameKind::Seen).await;

@@ -10,7 +10,7 @@ use crablet::jsonrpc::{Message, RequestId};
 use crablet::mcp::transport::shim::{
     Exit, Frame, FrameKind, Hello, Link, MAX_MESSAGE_BYTES, Receipt, ServerEra, WINDOW_BYTES, WINDOW_FRAMES,
 };
-use crablet::native::process::{ExitReport, ProcessEvent, ServerProcess};
+use crablet::native::process::{ExitReport, ProcessEvent, ProcessInput, ProcessOutput, ReadyInput, ServerProcess};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -68,25 +68,17 @@ pub(crate) async fn run_session(
                 ping.reset_immediately();
             }
             frame = next_frame(&mut session.client) => match frame {
-                Some(frame) => session.take(frame),
+                Some(frame) => session.take_with_followers(frame),
                 None => session.detach(),
             },
             ready = input.ready(), if exited.is_none() && !session.to_process.is_empty() => match ready {
-                Ok(place) => {
-                    if let Some(message) = session.next_for_process() {
-                        place.send(message);
-                    }
-                }
+                Ok(place) => session.fill(place),
                 // Its exit is about to be told.
                 Err(_) => session.forget_messages(),
             },
-            Some(event) = output.next(), if exited.is_none() && session.link.has_room_for(0) => match event {
-                ProcessEvent::Message(message) => session.pass_on(message),
-                ProcessEvent::Exited(report) => {
-                    session.pass_exit(&report);
-                    exited = Some(report);
-                }
-            },
+            Some(event) = output.next(), if exited.is_none() && session.link.has_room_for(0) => {
+                exited = session.pass_on(event);
+            }
             Some(line) = log.recv() => show_server_line(&server, &line, &mut flood),
             _ = ping.tick(), if session.client.is_some() => session.check_client(),
             () = sleep_until(session.grace_ends), if session.client.is_none() => break,
@@ -94,6 +86,11 @@ pub(crate) async fn run_session(
             () = end_of(started, limits.lifetime) => session.end_with("the process has reached its greatest age"),
             // Whoever waits for an answer need not wait for the grace.
             _ = shutdown.changed() => session.end_with("crablet-shim was stopped"),
+        }
+        // What is at hand needs no round of waiting for each message. A goodbye does not overtake what was sent before it.
+        if exited.is_none() {
+            session.feed(&input);
+            exited = session.read(&mut output);
         }
     }
     // A client that comes now is told that it is too late.
@@ -198,6 +195,15 @@ impl Session {
         self.grace_ends = Instant::now() + self.options.grace;
     }
 
+    /// Takes a frame and those that came together with it.
+    fn take_with_followers(&mut self, frame: Frame) {
+        let mut next = Some(frame);
+        while let Some(frame) = next.take().filter(|_| !self.over) {
+            self.take(frame);
+            next = self.client.as_mut().and_then(|client| client.incoming.try_recv().ok());
+        }
+    }
+
     fn take(&mut self, frame: Frame) {
         if let Err(error) = self.try_take(frame) {
             self.refuse(&error);
@@ -218,6 +224,34 @@ impl Session {
             return Err(Error::new(crablet::ErrorKind::Limit, message));
         }
         Ok(())
+    }
+
+    /// Gives the process what it takes without waiting.
+    fn feed(&mut self, input: &ProcessInput) {
+        while !self.to_process.is_empty()
+            && let Some(place) = input.try_ready()
+        {
+            self.fill(place);
+        }
+    }
+
+    fn fill(&mut self, place: ReadyInput<'_>) {
+        if let Some(message) = self.next_for_process() {
+            place.send(message);
+        }
+    }
+
+    /// Passes on what the process has given already, and gives its end if that is part of it.
+    fn read(&mut self, output: &mut ProcessOutput) -> Option<ExitReport> {
+        while self.link.has_room_for(0)
+            && let Some(event) = output.try_next()
+        {
+            let exited = self.pass_on(event);
+            if exited.is_some() {
+                return exited;
+            }
+        }
+        None
     }
 
     /// The next message that the process shall get, which counts as seen from now on.
@@ -241,7 +275,21 @@ impl Session {
         self.to_process_bytes = 0;
     }
 
-    fn pass_on(&mut self, message: String) {
+    /// Tells the client what the process did, and gives its end.
+    fn pass_on(&mut self, event: ProcessEvent) -> Option<ExitReport> {
+        match event {
+            ProcessEvent::Message(message) => {
+                self.pass_message(message);
+                None
+            }
+            ProcessEvent::Exited(report) => {
+                self.pass_exit(&report);
+                Some(report)
+            }
+        }
+    }
+
+    fn pass_message(&mut self, message: String) {
         self.moved = Instant::now();
         if let Handshake::Asked(asked) = &self.handshake {
             let answers = Message::parse(&message).unwrap_or_default().into_iter().find_map(|message| match message {

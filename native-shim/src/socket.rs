@@ -109,7 +109,7 @@ async fn relay(
 ) {
     let write = async {
         while let Some(frame) = frames.recv().await {
-            match timeout(SILENCE_LIMIT, sink.send(frame)).await {
+            match timeout(SILENCE_LIMIT, send_gathered(&mut sink, frame, &mut frames)).await {
                 Ok(Ok(())) => {}
                 // A client that says goodbye and is gone does not read what still comes, which breaks the socket; its goodbye may
                 // not have been read yet. What it sent ends where the socket broke.
@@ -132,6 +132,23 @@ async fn relay(
         () = write => {}
         () = read => {}
     }
+}
+
+/// Sends a frame, and what waits behind it in the same write.
+async fn send_gathered<S: Sink<Vec<u8>> + Unpin>(
+    sink: &mut S,
+    first: Vec<u8>,
+    frames: &mut mpsc::Receiver<Vec<u8>>,
+) -> Result<(), S::Error> {
+    let mut bytes = first.len();
+    sink.feed(first).await?;
+    while bytes < GATHERED_BYTES
+        && let Ok(frame) = frames.try_recv()
+    {
+        bytes += frame.len();
+        sink.feed(frame).await?;
+    }
+    sink.flush().await
 }
 
 /// The frames of a socket, until it ends or holds something else. A page that closes its socket, as browsers do when it is left
@@ -181,8 +198,11 @@ const ATTACH_LIMIT: Duration = Duration::from_secs(10);
 /// A client that sends no frame for so long, or takes none, counts as gone: it answers a ping every 20 s.
 const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 
-/// Frames between a socket and its session, which takes them at once.
-const INCOMING_QUEUE: usize = 4;
+/// How much goes to a socket at once, so that the time for it is that for a frame.
+const GATHERED_BYTES: usize = 64 * 1024;
+
+/// Frames between a socket and its session, which takes them at once: as many calls as come together.
+const INCOMING_QUEUE: usize = 64;
 
 #[cfg(test)]
 mod tests {
