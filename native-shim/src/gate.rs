@@ -345,4 +345,4 @@ const MAX_SHOWN: usize = 120;
 
 #[cfg(test)]
 #[path = "gate_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -6,18 +6,25 @@ use super::*;
 use crate::config::Server;
 use crate::limits::Limits;
 
-const NOW: Millis = Millis(1_700_000_000_000);
+pub(crate) const NOW: Millis = Millis(1_700_000_000_000);
 const ORIGIN_HEADER: &str = "chrome-extension://allowedid";
 
-fn server(origins: &[&str]) -> Server {
-    Server {
+/// A configuration with three servers, of which one is for a single origin.
+pub(crate) fn config() -> Config {
+    let server = |origins: Vec<Origin>| Server {
         command: "x".into(),
         arguments: Vec::new(),
         environment: BTreeMap::new(),
         directory: None,
         limits: Limits::default(),
-        origins: origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect(),
-    }
+        origins,
+    };
+    let servers = BTreeMap::from([
+        ("files".to_owned(), server(Vec::new())),
+        ("narrow".to_owned(), server(vec![Origin::parse("https://only.example").unwrap()])),
+        ("other".to_owned(), server(Vec::new())),
+    ]);
+    Config { servers, remarks: Vec::new() }
 }
 
 fn grant(key: u8, origins: &[&str]) -> Grant {
@@ -84,12 +91,7 @@ impl Attempt {
     }
 
     fn check_with(&self, now: Millis, run_origins: Option<&[Origin]>, memory: &mut Memory) -> Result<(), u16> {
-        let servers = BTreeMap::from([
-            ("files".to_owned(), server(&[])),
-            ("narrow".to_owned(), server(&["https://only.example"])),
-            ("other".to_owned(), server(&[])),
-        ]);
-        let config = Config { servers, remarks: Vec::new() };
+        let config = config();
         let grants = [grant(1, &[ORIGIN_HEADER]), grant(2, &[]), grant(3, &[ORIGIN_HEADER])];
         let gate = Gate { config: &config, port: 6735, origins: run_origins, grants: &grants, now };
         let admission = gate.check(&self.method, &self.target, &self.headers(), memory);
@@ -200,7 +202,7 @@ fn two_proofs_or_none_are_refused() {
     doubled.append(SEC_WEBSOCKET_PROTOCOL, again.get(SEC_WEBSOCKET_PROTOCOL).unwrap().clone());
     let mut bare = Attempt::good().headers();
     bare.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
-    let config = Config { servers: BTreeMap::from([("files".to_owned(), server(&[]))]), remarks: Vec::new() };
+    let config = config();
     let grants = [grant(1, &[ORIGIN_HEADER])];
     let gate = Gate { config: &config, port: 6735, origins: None, grants: &grants, now: NOW };
     for headers in [doubled, bare] {
@@ -227,7 +229,7 @@ fn a_request_that_is_no_handshake_is_told_to_upgrade() {
     let gateless = |name: HeaderName| {
         let mut headers = Attempt::good().headers();
         headers.remove(name);
-        let config = Config { servers: BTreeMap::from([("files".to_owned(), server(&[]))]), remarks: Vec::new() };
+        let config = config();
         let grants = [grant(1, &[ORIGIN_HEADER])];
         let gate = Gate { config: &config, port: 6735, origins: None, grants: &grants, now: NOW };
         gate.check(&Method::GET, "/servers/files", &headers, &mut Memory::default()).unwrap_err().status.as_u16()
@@ -241,7 +243,7 @@ fn a_request_that_is_no_handshake_is_told_to_upgrade() {
 fn a_reason_shows_no_proof_and_no_endless_text() {
     let origin: &'static str = Box::leak(format!("https://{}.example", "x".repeat(4000)).into_boxed_str());
     let headers = Attempt { origin: Some(origin), ..Attempt::good() }.headers();
-    let config = Config { servers: BTreeMap::from([("files".to_owned(), server(&[]))]), remarks: Vec::new() };
+    let config = config();
     let gate = Gate { config: &config, port: 6735, origins: None, grants: &[], now: NOW };
     let refusal = gate.check(&Method::GET, "/servers/files", &headers, &mut Memory::default()).unwrap_err();
     assert!(refusal.reason.len() < 300 && !refusal.reason.contains("crablet.proof"), "{}", refusal.reason);

@@ -1,26 +1,11 @@
-use std::collections::BTreeMap;
-
 use crablet::Millis;
 use crablet::mcp::transport::shim::Token;
 use hyper::header::{HOST, HeaderName, HeaderValue};
 
 use super::*;
-use crate::config::{Config, Server};
-use crate::limits::Limits;
+use crate::gate::tests::{NOW, config};
 
-const NOW: Millis = Millis(1_700_000_000_000);
 const PAGE: &str = "https://app.example";
-
-fn server(origins: &[&str]) -> Server {
-    Server {
-        command: "x".into(),
-        arguments: Vec::new(),
-        environment: BTreeMap::new(),
-        directory: None,
-        limits: Limits::default(),
-        origins: origins.iter().map(|origin| Origin::parse(origin).unwrap()).collect(),
-    }
-}
 
 fn token(key: u8) -> Token {
     Token::from_random([key; 9], [key; 32])
@@ -67,12 +52,7 @@ impl Attempt {
     }
 
     fn check_with(&self, lockout: &mut Lockout) -> Result<Admitted, Refused> {
-        let servers = BTreeMap::from([
-            ("files".to_owned(), server(&[])),
-            ("narrow".to_owned(), server(&["https://only.example"])),
-            ("other".to_owned(), server(&[])),
-        ]);
-        let config = Config { servers, remarks: Vec::new() };
+        let config = config();
         let grants = [grant(1, &[PAGE]), grant(2, &[])];
         let gate =
             Gate { config: &config, port: 6735, origins: self.run_origins.as_deref(), grants: &[], now: self.now };

@@ -6,6 +6,7 @@ use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
 use crablet::json::RawJson;
 use crablet::mcp::client::CallOptions;
 use crablet::mcp::protocol::EraChoice;
+use crablet::mcp::transport::shim::MAX_MESSAGE_BYTES;
 use crablet::native::NativeHost;
 use serde_json::{Value, json};
 
@@ -490,4 +491,19 @@ async fn a_head_that_never_ends_is_not_waited_for() {
     let long = request.with("x-long", &"x".repeat(20_000)).open(&shim).await;
     assert_eq!(long.status, 431);
     in_time("an answer", stateless(&shim, "stateless", &token, "tools/list", json!({}))).await;
+}
+
+#[tokio::test]
+async fn a_body_is_as_long_as_a_message_may_be_and_no_longer() {
+    let (shim, token) = shim().await;
+    let good = Request::stateless(&shim, "stateless", &token, json!(1), "tools/list", json!({}));
+    let padded = |bytes: usize| good.body.clone() + &" ".repeat(bytes - good.body.len());
+    let longest = Request { body: padded(MAX_MESSAGE_BYTES), ..good.clone() };
+    assert_eq!(longest.send(&shim).await.status, 200);
+    // Its head does not tell its length. It stops where it is too long, since what a server leaves unread may cost its answer.
+    let chunk = format!("{:x}\r\n{}", MAX_MESSAGE_BYTES + 1, padded(MAX_MESSAGE_BYTES + 1));
+    let longer = Request { body: chunk, ..good.clone() }.with("transfer-encoding", "chunked");
+    let response = in_time("a refusal", longer.send(&shim)).await;
+    assert_eq!((response.status, response.text().as_str()), (413, ""));
+    assert_eq!(good.send(&shim).await.status, 200);
 }

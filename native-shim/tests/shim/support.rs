@@ -80,21 +80,15 @@ impl Shim {
     pub(crate) async fn start(servers: Value, arguments: &[&str]) -> Self {
         let directory = scratch_directory();
         write_config(&directory, &json!({ "mcpServers": servers }).to_string());
-        let mut process = Command::new(env!("CARGO_BIN_EXE_crablet-shim"))
-            .args(["serve", "--port", "0", "--config"])
-            .arg(directory.join("servers.json"))
-            .args(arguments)
-            .env("CRABLET_STATE_DIR", directory.join("state"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
-        let stderr = BufReader::new(process.stderr.take().unwrap());
-        let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(' ').next()).expect("it listens");
-        Self { port: port.parse().unwrap(), process, stderr, directory }
+        let (process, stderr, port) = serve(&directory, 0, arguments).await;
+        Self { port, process, stderr, directory }
+    }
+
+    /// Starts the shim again on the same port and state, after its end.
+    pub(crate) async fn start_again(&mut self) {
+        let port;
+        (self.process, self.stderr, port) = serve(&self.directory, self.port, &[]).await;
+        assert_eq!(port, self.port);
     }
 
     /// A token for these servers; for a program without an origin when the origin is empty.
@@ -128,24 +122,6 @@ impl Shim {
     /// The state directory.
     pub(crate) fn state(&self) -> PathBuf {
         self.directory.join("state")
-    }
-
-    /// Starts the shim again on the same port and state, after its end.
-    pub(crate) async fn start_again(&mut self) {
-        let port = self.port.to_string();
-        let mut process = self
-            .command(&["serve", "--port", &port, "--config"])
-            .arg(self.directory.join("servers.json"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
-        assert!(line.contains(&port), "{line}");
-        self.stderr = BufReader::new(process.stderr.take().unwrap());
-        self.process = process;
     }
 
     /// A token for these servers over HTTP, as [`grant`](Self::grant) gives one.
@@ -461,6 +437,25 @@ pub(crate) async fn assert_gone(id: u64) {
     }
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     panic!("process {id} is still there:\n{status}");
+}
+
+/// Starts `serve` in the directory of a shim, and gives it with its log and its port when it listens.
+async fn serve(directory: &Path, port: u16, arguments: &[&str]) -> (Child, BufReader<ChildStderr>, u16) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_crablet-shim"))
+        .args(["serve", "--port", &port.to_string(), "--config"])
+        .arg(directory.join("servers.json"))
+        .args(arguments)
+        .env("CRABLET_STATE_DIR", directory.join("state"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+    let stderr = BufReader::new(process.stderr.take().unwrap());
+    let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(' ').next()).expect("it listens");
+    (process, stderr, port.parse().unwrap())
 }
 
 pub(crate) fn write_config(directory: &Path, text: &str) {
