@@ -91,7 +91,10 @@ export interface InputOptions {
 }
 
 /** Talks to the workers of an agent service. */
-export function agentClient(options: AgentClientOptions): { session(id: string): RemoteSession } {
+export function agentClient(options: AgentClientOptions): {
+  /** The session of this id, which begins with its first input. */
+  session(id: string): RemoteSession;
+} {
   const names = namesOf(options);
   const streams = new Streams(options.connection, options.jetstream, options.patienceMs ?? PATIENCE_MS);
   return { session: (id) => new Remote(streams, names, id) };

@@ -11,7 +11,13 @@ export interface NatsConnection {
   /** Whether it was closed for good. */
   isClosed(): boolean;
   /** Hears messages of a subject. */
-  subscribe(subject: string, options?: { callback?: (error: any, message: any) => void }): { unsubscribe(): void };
+  subscribe(
+    subject: string,
+    options?: { callback?: (error: any, message: any) => void },
+  ): {
+    /** Hears no more. */
+    unsubscribe(): void;
+  };
 }
 
 /** What is used of `jetstream(connection)`. */
@@ -23,7 +29,10 @@ export interface JetStream {
     options: { msgID?: string; timeout?: number; expect?: { lastSubjectSequence?: number } },
   ): Promise<{ readonly seq: number; readonly duplicate: boolean }>;
   /** The consumers of streams. */
-  readonly consumers: { get(stream: string, consumer?: any): Promise<JetStreamConsumer> };
+  readonly consumers: {
+    /** A consumer by its name, or one that keeps the order of a stream. */
+    get(stream: string, consumer?: any): Promise<JetStreamConsumer>;
+  };
   /** What sets streams up and reads single messages. */
   jetstreamManager(checkApi?: boolean): Promise<JetStreamManager>;
 }
@@ -33,7 +42,12 @@ export interface JetStreamConsumer {
   /** The next message; `null` when none came in time. */
   next(options: { expires: number }): Promise<JetStreamMessage | null>;
   /** Messages as they come. */
-  consume(options?: any): Promise<AsyncIterable<JetStreamMessage> & { close(): Promise<unknown> }>;
+  consume(options?: any): Promise<
+    AsyncIterable<JetStreamMessage> & {
+      /** Takes no more of them. */
+      close(): Promise<unknown>;
+    }
+  >;
   /** Takes the consumer off the server. */
   delete(): Promise<boolean>;
 }
@@ -61,14 +75,21 @@ export interface StoredMessage {
 /** What is used of `jetstreamManager()`. */
 export interface JetStreamManager {
   readonly streams: {
+    /** What a stream holds. */
     info(stream: string, options?: any): Promise<{ readonly state: { readonly subjects?: Record<string, number> } }>;
+    /** Makes a stream. */
     add(config: any): Promise<unknown>;
+    /** Drops messages of a stream. */
     purge(stream: string, options: any): Promise<unknown>;
+    /** Drops one message. */
     deleteMessage(stream: string, seq: number, erase?: boolean): Promise<boolean>;
+    /** Reads one message; `null` when there is none. */
     getMessage(stream: string, query: any): Promise<StoredMessage | null>;
   };
   readonly consumers: {
+    /** What is known of a consumer; rejects when there is none. */
     info(stream: string, consumer: string): Promise<unknown>;
+    /** Makes a consumer. */
     add(stream: string, config: any): Promise<unknown>;
   };
 }

@@ -11,7 +11,10 @@ export interface NatsConnection {
   subscribe(
     subject: string,
     options: { readonly callback: (error: Error | null, message: NatsMessage) => void },
-  ): { unsubscribe(): void };
+  ): {
+    /** Gives no more of them. */
+    unsubscribe(): void;
+  };
   /** Settles when the connection is closed for good. */
   closed(): Promise<unknown>;
   /** Whether it is. */
@@ -25,7 +28,13 @@ export interface NatsMessage {
   /** Its body. */
   readonly data: Uint8Array;
   /** Its headers; `code` is a status of the NATS server, such as 503 where nobody listens. */
-  readonly headers?: { readonly code: number; get(name: string): string } | undefined;
+  readonly headers?:
+    | {
+        readonly code: number;
+        /** A header by its name; empty when there is none. */
+        get(name: string): string;
+      }
+    | undefined;
 }
 
 /**

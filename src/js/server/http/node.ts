@@ -10,12 +10,19 @@ export interface NodeRequest extends AsyncIterable<Uint8Array> {
 /** What is needed of Node's `ServerResponse`. */
 export interface NodeResponse {
   readonly destroyed: boolean;
+  /** Sets the status and the headers, names and values in turn. */
   writeHead(status: number, headers: string[]): unknown;
+  /** Sends them before there is a body. */
   flushHeaders(): void;
+  /** Sends a piece of the body; `false` asks to wait for `drain`. */
   write(chunk: Uint8Array): boolean;
+  /** The body is whole. */
   end(): unknown;
+  /** Closes the connection in the middle. */
   destroy(): unknown;
+  /** Hears of an event once. */
   once(event: "close" | "drain", listener: () => void): unknown;
+  /** Hears of it no more. */
   off(event: "close" | "drain", listener: () => void): unknown;
 }
 
