@@ -184,15 +184,9 @@ test("a shim that is told to end leaves the group first and finishes what it wor
   while ((await ledger(where)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   const stopped = shims[0].stop();
   // Nobody is in the group any more while the call is still at work.
-  for (;;) {
-    const left = await connection.request("mcp.stateless", call(3, "pid"), LIMIT).then(
-      () => false,
-      (error) => error,
-    );
-    if (left) {
-      assert.match(String(left), /no responders/i);
-      break;
-    }
+  for (let left = ""; !/no responders/i.test(left); ) {
+    // One that comes just while the shim leaves may be lost, as docs/nats.md says: it is not waited for.
+    left = await connection.request("mcp.stateless", call(3, "pid"), { timeout: 1_000 }).then(() => "", String);
   }
   await writeFile(file, "");
   assert.equal(await slow, "through");

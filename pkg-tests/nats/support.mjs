@@ -130,3 +130,13 @@ export async function makeCertificates(where) {
     clientKey: at("client.key"),
   };
 }
+
+/** Waits until the NATS server knows of just so many shims that serve a server: it learns a little later that one was killed. */
+export async function servedBy(connection, server, count) {
+  for (;;) {
+    let found = 0;
+    const answers = await connection.requestMany(`$SRV.PING.${server}`, "", { strategy: "timer", maxWait: 200 });
+    for await (const _ of answers) found += 1;
+    if (found === count) return;
+  }
+}

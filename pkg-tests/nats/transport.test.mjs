@@ -5,7 +5,7 @@ import { connect } from "@nats-io/transport-node";
 import { mcp } from "crablet";
 import { nats } from "crablet/nats";
 import { startNats } from "../lib/nats-server.mjs";
-import { startNatsShim, stopping, temporaryFolder } from "./support.mjs";
+import { servedBy, startNatsShim, stopping, temporaryFolder } from "./support.mjs";
 
 const text = ({ content }) => content[0].text;
 
@@ -70,7 +70,7 @@ test("aborting a call cancels it at the server", async (t) => {
 
 test("a session keeps to its process, may ask, and is replaced when its shim is gone", async (t) => {
   const events = [];
-  const { open, shims, startShim } = await world(t, { flags: ["--nats-stateful", "handshake"] });
+  const { connection, open, shims, startShim } = await world(t, { flags: ["--nats-stateful", "handshake"] });
   const client = await open({
     server: "handshake",
     elicitation: { form: () => ({ action: "accept", content: { name: "Ada" } }) },
@@ -83,6 +83,7 @@ test("a session keeps to its process, may ask, and is replaced when its shim is 
 
   await startShim("other");
   await shims[0].kill();
+  await servedBy(connection, "handshake", 1);
   // Nobody had this call, so that it is done in a new session; one that was at work would have failed.
   assert.equal(text(await client.callTool("count", {})), "1");
   assert.ok(events.some(({ type, data }) => type === "log" && /session was lost/.test(String(data))));
