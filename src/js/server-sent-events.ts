@@ -38,7 +38,8 @@ export async function* readServerSentEvents(
       const { done, value } = await reader.read();
       signal?.throwIfAborted();
       if (done) return;
-      yield* JSON.parse(parser.push(value)) as ServerSentEvent[];
+      // Not `yield*`, which wraps each of them in further promises.
+      for (const event of JSON.parse(parser.push(value)) as ServerSentEvent[]) yield event;
     }
   } catch (thrown) {
     throw fromCore(thrown);
