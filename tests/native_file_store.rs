@@ -2,6 +2,9 @@
 #![cfg(feature = "native")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+#[path = "support/store_contract.rs"]
+mod store_contract;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +12,7 @@ use std::sync::Arc;
 use crablet::ErrorKind;
 use crablet::host::{MemoryStore, Store, Stored};
 use crablet::native::FileStore;
+use store_contract::keeps_the_contract;
 
 /// A folder of its own, removed at the end of the test.
 struct Folder(PathBuf);
@@ -32,33 +36,6 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _already_gone = fs::remove_dir_all(&self.0);
     }
-}
-
-async fn keeps_the_contract(store: &dyn Store) {
-    let conflict = |outcome: Result<u64, crablet::Error>| assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Conflict);
-    let read = async |id: &str| store.read(id).await.unwrap();
-    assert_eq!(read("a").await, None);
-    conflict(store.append("a", 1, "early\n".into()).await);
-    assert_eq!(store.replace("a", 0, "{\"format\":1}\n".into()).await.unwrap(), 1);
-    conflict(store.replace("a", 0, "again\n".into()).await);
-    assert_eq!(store.append("a", 1, "two\n".into()).await.unwrap(), 2);
-    conflict(store.append("a", 1, "second writer\n".into()).await);
-    assert_eq!(store.append("a", 2, "three\n".into()).await.unwrap(), 3);
-    assert_eq!(read("a").await, Some(Stored { version: 3, text: "{\"format\":1}\ntwo\nthree\n".into() }));
-    assert_eq!(store.replace("a", 3, "{\"format\":2}\n".into()).await.unwrap(), 4);
-    conflict(store.append("a", 3, "second writer\n".into()).await);
-    conflict(store.append("a", 1, "a writer from long ago\n".into()).await);
-    assert_eq!(read("a").await, Some(Stored { version: 4, text: "{\"format\":2}\n".into() }));
-
-    let odd = "user:7/чат %2F ..";
-    store.replace(odd, 0, "{\"format\":3}\n".into()).await.unwrap();
-    assert_eq!(store.list().await.unwrap(), ["a", odd]);
-    store.delete("a").await.unwrap();
-    store.delete("a").await.unwrap();
-    assert_eq!(read("a").await, None);
-    conflict(store.append("a", 4, "it is gone\n".into()).await);
-    assert_eq!(read("a").await, None, "a refused write leaves nothing");
-    assert_eq!(store.list().await.unwrap(), [odd]);
 }
 
 #[tokio::test]
