@@ -7,13 +7,14 @@ import { connected } from "./clients.mjs";
 import { crowd, throughput } from "./crowd.mjs";
 import { cuts } from "./cuts.mjs";
 import { inputs } from "./inputs.mjs";
+import { page } from "./page.mjs";
 import { permissions } from "./permissions.mjs";
 import { slowWorker } from "./slow.mjs";
 
 /** Runs all checks and says what was seen. */
 export async function checkAll(options) {
   const wanted = (process.env.CRABLET_AGENT_SERVICE ?? "").split(",").filter((name) => name !== "");
-  const checks = { types, contract, inputs, permissions, slowWorker, cuts, crowd, throughput };
+  const checks = { types, contract, inputs, page, permissions, slowWorker, cuts, crowd, throughput };
   const seen = [];
   for (const [name, check] of Object.entries(checks)) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;

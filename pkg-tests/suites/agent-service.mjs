@@ -1,16 +1,17 @@
 // An agent behind subjects of a real nats-server: workers in processes of their own that are killed, stopped and cut off, and an
 // external ledger of what their tools really did.
-import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
+import { withPage } from "../lib/browser.mjs";
 import { startNats } from "../lib/nats-server.mjs";
-import { startServer } from "../lib/process.mjs";
+import { run, startServer } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
+import { serveFolder } from "../lib/servers.mjs";
+import { linkPackages } from "./interop.mjs";
 
 export default async function agentService(project) {
-  const packages = join(project.folder, "node_modules/@nats-io");
-  if (!existsSync(packages)) await symlink(join(repository, "pkg-tests/nats/node_modules/@nats-io"), packages, "dir");
+  await linkPackages(project.folder, "nats");
   const { checkAll } = await import(join(project.tests, "agent-service/checks.mjs"));
   const folder = await mkdtemp(join(tmpdir(), "crablet-agent-service-"));
   let count = 0;
@@ -21,9 +22,15 @@ export default async function agentService(project) {
     });
   const readLedger = async (file) =>
     (await readFile(file, "utf8").catch(() => "")).split("\n").filter((line) => line !== "");
+  const servePage = async (page) => {
+    const vite = join(repository, "pkg-tests/node_modules/vite/bin/vite.js");
+    await run(process.execPath, [vite, "build", "--logLevel", "error"], { cwd: page });
+    return await serveFolder(join(page, "dist"));
+  };
   try {
     const machine = `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}`;
-    return await checkAll({ startNats, startWorker, ledgerOf, readLedger, machine, repository, project });
+    const world = { startNats, startWorker, ledgerOf, readLedger, servePage, withPage };
+    return await checkAll({ ...world, machine, repository, project });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
