@@ -1,20 +1,11 @@
 // What an idle session costs: prints `{ bytes, history }` for each of many sessions that had one exchange and now wait.
 // Started by run.mjs with --expose-gc and the address of the model.
 import { Agent, openaiCompatible } from "crablet";
+import { used } from "./lib/used.mjs";
 
 const [baseUrl, count] = [process.argv[2], Number(process.argv[3])];
 const model = openaiCompatible("bench", { baseUrl: `${baseUrl}/v1`, apiKey: "bench.packed.200.x" });
 const agent = new Agent({ model });
-
-/** Of JavaScript and of the module: its memory is an ArrayBuffer. */
-async function used() {
-  for (let pass = 0; pass < 5; pass += 1) {
-    globalThis.gc();
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
 
 async function open() {
   const session = agent.session();

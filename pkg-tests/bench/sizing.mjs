@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Agent, openaiCompatible, tool } from "crablet";
 import { fileStore } from "crablet/stores";
+import { used } from "./lib/used.mjs";
 
 const STEPS = 5;
 
@@ -28,15 +29,6 @@ function agentOf(steps, work) {
       maxIdenticalSteps: 0,
       tools: { noop: tool({ description: "does nothing", input, execute: work }) },
     });
-}
-
-async function used() {
-  for (let pass = 0; pass < 5; pass += 1) {
-    globalThis.gc();
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
 }
 
 /** Sessions that are all in the middle of a run, in a tool. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
+import { text } from "node:stream/consumers";
 import { Agent, anthropic, CrabletError, openaiCompatible } from "crablet";
 import { scriptedFetch } from "crablet/test";
 import { collect } from "./support.mjs";
@@ -15,9 +16,7 @@ let server;
 let baseUrl;
 before(async () => {
   server = createServer(async (request, response) => {
-    const chunks = [];
-    for await (const chunk of request) chunks.push(chunk);
-    state.requests.push({ url: request.url, headers: request.headers, body: Buffer.concat(chunks).toString() });
+    state.requests.push({ url: request.url, headers: request.headers, body: await text(request) });
     response.on("close", () => {
       if (!response.writableFinished) state.closed += 1;
     });

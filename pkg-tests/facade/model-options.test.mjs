@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
+import { json } from "node:stream/consumers";
 import { Agent, anthropic, gemini, openai, openaiCompatible, tool } from "crablet";
 
 const chat = [{ choices: [{ index: 0, delta: { content: "fine" }, finish_reason: "stop" }] }];
@@ -28,9 +29,7 @@ let origin;
 let body;
 before(async () => {
   server = createServer(async (request, response) => {
-    const chunks = [];
-    for await (const chunk of request) chunks.push(chunk);
-    body = JSON.parse(Buffer.concat(chunks));
+    body = await json(request);
     const [, events] = answers.find(([path]) => request.url.includes(path));
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));

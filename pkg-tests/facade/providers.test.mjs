@@ -4,6 +4,7 @@ import { createHash, createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { crc32 } from "node:zlib";
+import { buffer } from "node:stream/consumers";
 import { Agent, azure, bedrock, CrabletError, gemini, openai, vertex } from "crablet";
 
 const state = { requests: [], answer: undefined };
@@ -11,10 +12,8 @@ let server;
 let origin;
 before(async () => {
   server = createServer(async (request, response) => {
-    const chunks = [];
-    for await (const chunk of request) chunks.push(chunk);
     const { method, url, headers } = request;
-    state.requests.push({ method, url, headers, body: Buffer.concat(chunks) });
+    state.requests.push({ method, url, headers, body: await buffer(request) });
     state.answer(response);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -2,6 +2,7 @@
 // send requests elsewhere: none is in an error, an event or the console, and none reaches another origin.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { text } from "node:stream/consumers";
 import { CrabletError, mcp } from "crablet";
 import { followPage, startOAuthServers } from "../lib/oauth-servers.mjs";
 import { formsOf, shown } from "../lib/planted.mjs";
@@ -117,8 +118,7 @@ for (const place of PLACES) {
 test("no redirect takes a token, a code or a secret to another origin", async () => {
   const taken = [];
   const stranger = await listen(async (request, response) => {
-    let body = "";
-    for await (const chunk of request) body += chunk;
+    const body = await text(request);
     taken.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)} ${body}`);
     json(response, 200, {});
   });

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, beforeEach, test } from "node:test";
+import { text } from "node:stream/consumers";
 import * as crablet from "crablet";
 import { memoryStore } from "crablet/stores";
 import { scriptedModel } from "crablet/test";
@@ -44,9 +45,7 @@ async function listen(handle) {
 const addressOf = (listening) => `http://127.0.0.1:${listening.address().port}`;
 
 async function received(request) {
-  const chunks = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return { url: request.url, headers: request.headers, body: Buffer.concat(chunks).toString() };
+  return { url: request.url, headers: request.headers, body: await text(request) };
 }
 
 /** All that a server can repeat of a request: every header and the address. */

@@ -1,6 +1,7 @@
 // OpenAPI documents as tools, against a real server that tells what it was asked.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { text } from "node:stream/consumers";
 import { Agent, CrabletError } from "crablet";
 import { scriptedModel } from "crablet/test";
 import { openApiTools } from "crablet/tools";
@@ -14,8 +15,7 @@ const schemaOf = (tool) => tool.schema.jsonSchema;
 async function echo(t) {
   const requests = [];
   const started = await listen(async (request, response) => {
-    let body = "";
-    for await (const chunk of request) body += chunk;
+    const body = await text(request);
     requests.push({ method: request.method, url: request.url, headers: request.headers, body });
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ asked: request.url }));
   });

@@ -1,16 +1,9 @@
 // An authorization server and an MCP server that takes its tokens, over HTTP on the loopback interface. The protocol is real:
 // codes and refresh tokens work once, PKCE, redirect addresses, resources and client secrets are checked, and tokens end.
 import { createHash, randomBytes } from "node:crypto";
-import { listen } from "./servers.mjs";
+import { text } from "node:stream/consumers";
+import { CORS, listen } from "./servers.mjs";
 import { handshakeServer } from "./mcp-servers.mjs";
-
-/** How the browser of a page is let in. */
-const CORS = {
-  "access-control-allow-origin": "*",
-  "access-control-allow-headers": "*, authorization",
-  "access-control-allow-methods": "GET, POST, DELETE",
-  "access-control-expose-headers": "www-authenticate, mcp-session-id",
-};
 
 const hash = (text) => createHash("sha256").update(text).digest("base64url");
 
@@ -42,7 +35,7 @@ export async function startOAuthServers({ scope, lifetime = 3600, page = false, 
     const url = new URL(request.url, authorization.url);
     seen.requests.push(`${request.method} as ${url.pathname}`);
     if (request.method === "OPTIONS") return response.writeHead(204, CORS).end();
-    const body = await readBody(request);
+    const body = await text(request);
     if (interfere?.({ url, request, response, body })) return;
     switch (url.pathname) {
       case "/.well-known/oauth-authorization-server":
@@ -136,7 +129,7 @@ export async function startOAuthServers({ scope, lifetime = 3600, page = false, 
     const url = new URL(request.url, server.url);
     seen.requests.push(`${request.method} mcp ${url.pathname}`);
     if (request.method === "OPTIONS") return response.writeHead(204, CORS).end();
-    const body = await readBody(request);
+    const body = await text(request);
     if (interfere?.({ url, request, response, body })) return;
     if (url.pathname === "/.well-known/oauth-protected-resource/mcp")
       return json(response, 200, { resource: `${server.url}/mcp`, authorization_servers: [authorization.url] });
@@ -164,12 +157,6 @@ export async function startOAuthServers({ scope, lifetime = 3600, page = false, 
       await Promise.all([server.stop(), authorization.stop()]);
     },
   };
-}
-
-async function readBody(request) {
-  let body = "";
-  for await (const chunk of request.setEncoding("utf8")) body += chunk;
-  return body;
 }
 
 /** Plays the person in a program: opens the page, which sends it back, and follows it there. */

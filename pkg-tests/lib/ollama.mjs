@@ -1,4 +1,5 @@
 // Stands in for the local Ollama that README snippets name: hands their requests to the demo model, under its own name.
+import { json } from "node:stream/consumers";
 import { listen } from "./servers.mjs";
 
 /**
@@ -8,12 +9,10 @@ import { listen } from "./servers.mjs";
 export function startOllamaStandIn(modelUrl) {
   return listen(async (request, response) => {
     try {
-      const chunks = [];
-      for await (const chunk of request) chunks.push(chunk);
       const answer = await fetch(`${modelUrl}/chat/completions`, {
         method: "POST",
         headers: { "content-type": "application/json" },
-        body: JSON.stringify({ ...JSON.parse(Buffer.concat(chunks).toString("utf8")), model: "scripted-demo" }),
+        body: JSON.stringify({ ...(await json(request)), model: "scripted-demo" }),
       });
       response.writeHead(answer.status, {
         "content-type": answer.headers.get("content-type"),

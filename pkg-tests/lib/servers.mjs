@@ -14,6 +14,14 @@ const MEDIA_TYPES = {
   ".svg": "image/svg+xml",
 };
 
+/** How the pages of every origin are let in to what is here. */
+export const CORS = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-headers": "*, authorization",
+  "access-control-allow-methods": "GET, POST, DELETE",
+  "access-control-expose-headers": "www-authenticate, mcp-session-id",
+};
+
 /**
  * Serves a folder on the loopback interface.
  *

@@ -1,5 +1,6 @@
 // A page in a real Chromium, and legacy MCP servers of other origins whose CORS rules lack something.
 import assert from "node:assert/strict";
+import { json } from "node:stream/consumers";
 import { withPage } from "../lib/browser.mjs";
 import { listen } from "../lib/servers.mjs";
 import { handshakeServer } from "../lib/mcp-servers.mjs";
@@ -94,9 +95,7 @@ async function startLegacy({ allow, expose, session }) {
       return response.writeHead(204).end();
     }
     if (request.method !== "POST") return response.writeHead(405).end();
-    const body = [];
-    for await (const chunk of request) body.push(chunk);
-    const message = JSON.parse(Buffer.concat(body).toString());
+    const message = await json(request);
     const fail = (code, text) => {
       const error = { jsonrpc: "2.0", id: message.id ?? null, error: { code, message: text } };
       response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify(error));

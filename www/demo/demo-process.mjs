@@ -51,6 +51,21 @@ export class Demo {
     return this.#printed(/page\s+(http:\S+)/);
   }
 
+  /** The servers that it hands to its page. */
+  async servers() {
+    const address = new URL(this.pageAddress);
+    const response = await fetch(new URL(`demo-${address.hash.slice("#demo=".length)}.json`, address));
+    const { servers } = await response.json();
+    return servers;
+  }
+
+  /** The tokens among what it hands to its page. */
+  async tokens() {
+    const tokens = (await this.servers()).map(({ token }) => token).filter((token) => token !== undefined);
+    if (tokens.length === 0) throw new Error("the demo hands no token to its page");
+    return tokens;
+  }
+
   get filesFolder() {
     return this.#printed(/over (\S+)/);
   }

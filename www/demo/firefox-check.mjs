@@ -2,21 +2,19 @@
 //
 //   FIREFOX   the browser's path (default: the Firefox on PATH)
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withFirefoxPage } from "../../pkg-tests/lib/firefox.mjs";
 import { startOAuthServers } from "../../pkg-tests/lib/oauth-servers.mjs";
 import { Demo } from "./demo-process.mjs";
 import { startEverything } from "./everything.mjs";
+import { random, surprise } from "./surprises.mjs";
 
 const screenshotFolder = join(dirname(fileURLToPath(import.meta.url)), "../../dist/screenshots");
 
 /** The longest that anything is waited for, in milliseconds. */
 const LIMIT = 30_000;
-
-const random = () => randomBytes(6).toString("hex");
 
 /** The page, as far as these flows use it. */
 class Page {
@@ -64,8 +62,7 @@ class Page {
 const flows = {
   "a real tool is called through the shim, and its answer streams": async (page, demo) => {
     await page.sees('.server[data-server="files"][data-state="ready"]');
-    const [name, content] = [`note-${random()}.txt`, `the word is ${random()}`];
-    await writeFile(join(demo.filesFolder, name), content);
+    const { name, content } = await surprise(demo);
     await page.send(`Read ${name}`);
     await page.sees(".markdown", content);
     await page.sees('.tool-card[data-status="ok"]');

@@ -2,14 +2,9 @@
 // pointer. Suites of checks.mjs.
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { handshakeServer } from "../../pkg-tests/lib/mcp-servers.mjs";
-import { listen } from "../../pkg-tests/lib/servers.mjs";
-
-const CORS = {
-  "access-control-allow-origin": "*",
-  "access-control-allow-headers": "*, authorization",
-  "access-control-allow-methods": "GET, POST, DELETE",
-};
+import { CORS, listen } from "../../pkg-tests/lib/servers.mjs";
 
 /** A second of silence: what a browser takes for a sound. */
 function silence() {
@@ -58,9 +53,7 @@ async function startStudio() {
   });
   const server = await listen(async (request, response) => {
     if (request.method !== "POST") return response.writeHead(request.method === "OPTIONS" ? 204 : 405, CORS).end();
-    let body = "";
-    for await (const chunk of request.setEncoding("utf8")) body += chunk;
-    const message = JSON.parse(body);
+    const message = await json(request);
     response.writeHead(message.id === undefined ? 202 : 200, { ...CORS, "content-type": "text/event-stream" });
     const send = (value) => response.write(`data: ${JSON.stringify(value)}\n\n`);
     const progressToken = message.params?._meta?.progressToken;
@@ -120,12 +113,10 @@ export async function results({ check, playground, screenshotFolder }) {
 async function startPricedModel(modelUrl) {
   const server = await listen(async (request, response) => {
     if (request.method === "OPTIONS") return response.writeHead(204, CORS).end();
-    let body = "";
-    for await (const chunk of request.setEncoding("utf8")) body += chunk;
     const answer = await fetch(`${modelUrl}/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ...JSON.parse(body), model: "scripted-demo" }),
+      body: JSON.stringify({ ...(await json(request)), model: "scripted-demo" }),
     });
     response.writeHead(answer.status, { ...CORS, "content-type": "text/event-stream" });
     for await (const chunk of answer.body) response.write(chunk);

@@ -180,16 +180,12 @@ export function problemsOf(settings: ModelSettings): Readonly<Record<string, str
       !more["resource"]?.trim() &&
       settings.baseUrl.trim() === "" && { resource: "Name the resource, or give a base URL." }),
     ...(provider.needsKey &&
-      settings.apiKey.trim() === "" && { apiKey: `${provider.label} needs a ${keyWord(provider)}.` }),
+      settings.apiKey.trim() === "" && { apiKey: `${provider.label} needs this: ${provider.keyLabel}.` }),
     ...(provider.needsBaseUrl &&
       settings.baseUrl.trim() === "" && { baseUrl: "Give the server's address, ending in /v1 as a rule." }),
     ...(settings.baseUrl.trim() !== "" &&
       !isWebAddress(settings.baseUrl) && { baseUrl: "This is not an http or https address." }),
   };
-}
-
-function keyWord({ keyLabel }: Provider): string {
-  return keyLabel === "Access token" ? "token" : "key";
 }
 
 /** The model that these settings name, with its prices where the catalogue has them. */

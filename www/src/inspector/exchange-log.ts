@@ -49,7 +49,12 @@ export function shownAddress(address: string): string {
 
 /** A body to be kept: its beginning, and how much more there was. */
 export function keptBody(body: string): string {
-  return body.length <= MAX_BODY ? body : `${body.slice(0, MAX_BODY)}\n… and ${body.length - MAX_BODY} characters more`;
+  return cutBody(body.slice(0, MAX_BODY), body.length - MAX_BODY);
+}
+
+/** The beginning of a body, and how many characters more there were. */
+export function cutBody(beginning: string, left: number): string {
+  return left > 0 ? `${beginning}\n… and ${left} characters more` : beginning;
 }
 
 /** The log with one more exchange, or with a changed one. */

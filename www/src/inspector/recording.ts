@@ -1,6 +1,6 @@
 // The `fetch` of the page's agent: the platform's own, with what goes through it kept for the inspector.
 import { signal } from "@preact/signals";
-import { type Exchange, keptBody, MAX_BODY, shownAddress, shownHeaders, withExchange } from "./exchange-log";
+import { cutBody, type Exchange, keptBody, MAX_BODY, shownAddress, shownHeaders, withExchange } from "./exchange-log";
 
 /** The exchanges, the newest last. */
 export const exchanges = signal<readonly Exchange[]>([]);
@@ -52,7 +52,7 @@ function textOf(body: BodyInit | null | undefined): string {
 async function follow(answered: Exchange, response: Response): Promise<void> {
   let responseBody = "";
   let left = 0;
-  const whole = () => (left === 0 ? responseBody : `${responseBody}\n… and ${left} characters more`);
+  const whole = () => cutBody(responseBody, left);
   try {
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
