@@ -1,17 +1,19 @@
 // Builds the npm package into dist/: the module, the declarations, each entry, the tarball. `--dev` builds the module fast
-// and big, for work on the facade.
+// and big; `--facade` takes the module of the build before, when nothing changed but JavaScript.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { bindingsOf } from "./bindings.mjs";
 import { shortNames } from "./short-names.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const source = join(root, "src/js");
 const glue = join(root, "dist/wasm");
 const staging = join(root, "dist/package");
+const shipped = join(staging, "crablet.wasm");
 const isDev = process.argv.includes("--dev");
 const require = createRequire(join(source, "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
@@ -31,9 +33,14 @@ const forSize = {
   variables: { RUSTC_BOOTSTRAP: "1" },
 };
 
+const kept = process.argv.includes("--facade") ? readFileSync(shipped) : undefined;
 rmSync(staging, { recursive: true, force: true });
 mkdirSync(staging, { recursive: true });
-const module = buildModule();
+if (kept === undefined) buildModule();
+const short = shortened();
+if (kept === undefined) optimise(short.module);
+else writeFileSync(shipped, kept);
+const module = readFileSync(shipped);
 await inline(module);
 run(join(source, "node_modules/.bin/tsc"), ["--project", source]);
 await buildEntries();
@@ -63,17 +70,22 @@ function buildModule() {
     ],
     { ...variables, RUSTFLAGS: [...flags, ...remappedPaths()].join(" ") },
   );
-  const built = join(glue, "crablet_bg.wasm");
-  const short = shortNames(readFileSync(built), readFileSync(join(glue, "crablet.js"), "utf8"));
-  writeFileSync(built, short.module);
-  writeFileSync(join(glue, "crablet.js"), short.glue);
-  const shipped = join(staging, "crablet.wasm");
-  // The names of the functions stay beside the package, for scripts/size.mjs.
+}
+
+/** The module as wasm-bindgen left it and the glue to `createBindings`, with short names in both. */
+function shortened() {
+  const built = readFileSync(join(glue, "crablet_bg.wasm"));
+  return shortNames(built, bindingsOf(readFileSync(join(glue, "crablet.js"), "utf8")));
+}
+
+/** The module as it is shipped. The names of its functions stay beside the package, for scripts/size.mjs. */
+function optimise(module) {
+  const short = join(glue, "short.wasm");
+  writeFileSync(short, module);
   const names = `--symbolmap=${join(root, "dist/crablet.symbols")}`;
-  const optimise = ["-Os", names, "--strip-debug", "--strip-producers", built, "-o", shipped];
-  if (isDev) copyFileSync(built, shipped);
-  else run(join(source, "node_modules/.bin/wasm-opt"), optimise);
-  return readFileSync(shipped);
+  const options = ["-Os", names, "--strip-debug", "--strip-producers", short, "-o", shipped];
+  if (isDev) copyFileSync(short, shipped);
+  else run(join(source, "node_modules/.bin/wasm-opt"), options);
 }
 
 /** The module as the text that the default entry unpacks; the form stands in src/js/load/unpack.ts. */
@@ -167,30 +179,11 @@ function resolver(module) {
     name: "crablet",
     setup(build) {
       build.onResolve({ filter: /^#(bindings|catalog|module)$/ }, ({ path }) => ({ path: files[path] }));
-      build.onLoad({ filter: /[\\/]dist[\\/]wasm[\\/]crablet\.js$/ }, ({ path }) => ({ contents: factory(path) }));
+      build.onLoad({ filter: /[\\/]dist[\\/]wasm[\\/]crablet\.js$/ }, () => ({ contents: short.glue }));
       build.onResolve({ filter: /^#inlined$/ }, () => ({ path: "./inlined.js", external: true }));
       build.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({ path, external: true }));
     },
   };
-}
-
-/** The glue as a function: it keeps its instance in variables, and after a trap there must be a second one. */
-function factory(path) {
-  const glue = readFileSync(path, "utf8")
-    .replace(/^export (?=class|function)/gm, "")
-    .replace(/^export \{.*\};?$/gm, "")
-    // Nothing calls it, and what is inside of a function no bundler takes out.
-    .replace(/^function initSync\([\s\S]*?^\}\n/m, "")
-    // One function for all that catch, in place of one in each and another at each call.
-    .replaceAll(/function\(\) \{ return handleError\((function [\s\S]*?\}), arguments\); \}/g, "caught($1)");
-  const exports = "wasm = instance.exports;";
-  if (glue.split(exports).length !== 2 || /^(export|import) /m.test(glue))
-    throw new Error("wasm-bindgen writes its glue in another form now: adapt factory() in scripts/package.mjs");
-  return `export function createBindings(guard, { setTimeout, clearTimeout }) {
-${glue.replace(exports, "wasm = guard(instance.exports);")}
-function caught(call) { return (...given) => handleError(call, given); }
-return { AgentHandle, McpHandle, SseHandle, CancelHandle, initialise: __wbg_init, module: () => wasmModule };
-}`;
 }
 
 function writeManifest() {

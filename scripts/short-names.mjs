@@ -27,12 +27,12 @@ export function shortNames(module, glue) {
     sections.push(Buffer.from([id]), leb(written.length), written);
   }
   const short = glue
-    .replaceAll(/^( {8})(\w+)(?=: function)/gm, (line, space, name) =>
+    .replaceAll(/^( {8})(\w+)(?=: )/gm, (line, space, name) =>
       importNames.has(name) ? `${space}${importNames.get(name)}` : line,
     )
     .replaceAll(/\bwasm\.(\w+)/g, (access, name) => (exportNames.has(name) ? `wasm.${exportNames.get(name)}` : access));
   const left = [...importNames.keys(), ...exportNames.keys()].find(
-    (name) => short.includes(`${name}: function`) || new RegExp(`\\bwasm\\.${name}\\b`).test(short),
+    (name) => short.includes(`${name}: `) || new RegExp(`\\bwasm\\.${name}\\b`).test(short),
   );
   if (left !== undefined)
     throw new Error(`wasm-bindgen's glue uses ${left} in a form that scripts/short-names.mjs does not know`);

@@ -34,13 +34,31 @@ export function load(source?: WasmSource | PromiseLike<WasmSource>): Promise<Cor
 
 async function instantiate(source: WasmSource | PromiseLike<WasmSource> | undefined): Promise<Core> {
   const life = new Life();
-  const { initialise, module, ...bindings } = createBindings((exports) => life.guard(exports), life.timers);
-  await initialise({ module_or_path: compiled ?? (await source) ?? (await defaultModule()) });
-  compiled = module();
+  const { imports, start, ...bindings } = createBindings((exports) => life.guard(exports), life.timers);
+  const given = compiled ?? (await source) ?? (await defaultModule());
+  const made = await instanceOf(given, imports);
+  const isPair = "instance" in made;
+  compiled = isPair ? made.module : (given as WebAssembly.Module);
+  start(isPair ? made.instance : made);
   life.onEnd(() => {
     loading = undefined;
   });
   return { ...bindings, life };
+}
+
+/** The instance, and the module if that was compiled on the way. */
+async function instanceOf(
+  given: WasmSource,
+  imports: WebAssembly.Imports,
+): Promise<WebAssembly.Instance | WebAssembly.WebAssemblyInstantiatedSource> {
+  const source = typeof given === "string" || given instanceof URL ? await fetch(given) : given;
+  // A module gives an instance, bytes give both.
+  if (!(source instanceof Response)) return WebAssembly.instantiate(source as WebAssembly.Module, imports);
+  const isTyped = source.headers.get("content-type") === "application/wasm";
+  // Without its media type a module cannot be compiled while it arrives; one that could not be got is told of by the platform.
+  if ((isTyped || !source.ok) && "instantiateStreaming" in WebAssembly)
+    return WebAssembly.instantiateStreaming(source, imports);
+  return WebAssembly.instantiate(await source.arrayBuffer(), imports);
 }
 
 function explained(thrown: unknown): unknown {

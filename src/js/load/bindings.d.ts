@@ -7,7 +7,8 @@ export declare function createBindings(
   guard: (exports: WebAssembly.Exports) => WebAssembly.Exports,
   timers: Life["timers"],
 ): Omit<Core, "life"> & {
-  initialise(source: { module_or_path: unknown }): Promise<unknown>;
-  /** What was instantiated. */
-  module(): WebAssembly.Module;
+  /** What the module imports. */
+  readonly imports: WebAssembly.Imports;
+  /** Takes the instance into use. */
+  start(instance: WebAssembly.Instance): void;
 };
