@@ -17,7 +17,7 @@ const shipped = join(staging, "crablet.wasm");
 const isDev = process.argv.includes("--dev");
 const require = createRequire(join(source, "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
-const { build, transform } = await load("esbuild");
+const { build } = await load("esbuild");
 
 /**
  * What makes the module small (docs/decisions/0034): only what is smaller than its call is inlined, `Debug` writes names and no
@@ -91,8 +91,15 @@ function optimise(module) {
 /** The module as the text that the default entry unpacks; the form stands in src/js/load/unpack.ts. */
 async function inline(module) {
   const packed = pack(module);
-  const { code } = await transform(readFileSync(join(source, "load/unpack.ts"), "utf8"), { loader: "ts" });
-  const { unpack } = await import(`data:text/javascript;base64,${Buffer.from(code).toString("base64")}`);
+  const unpacking = await build({
+    entryPoints: [join(source, "load/unpack.ts")],
+    bundle: true,
+    format: "esm",
+    write: false,
+  });
+  const { unpack } = await import(
+    `data:text/javascript;base64,${Buffer.from(unpacking.outputFiles[0].contents).toString("base64")}`
+  );
   if (!module.equals(unpack(packed))) throw new Error("the packed module does not unpack to itself");
   const members = Object.entries(packed).map(([name, value]) => `  ${name}: "${value}",\n`);
   writeFileSync(
@@ -105,21 +112,32 @@ async function inline(module) {
 function pack(module) {
   const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
   const characters = printable.filter((character) => !"\"'`\\$<".includes(character));
-  const singles = characters.length - 2;
+  const singles = characters.slice(0, -2);
+  const pairs = characters.slice(-2).flatMap((first) => characters.map((second) => first + second));
   const counts = new Array(256).fill(0);
   for (const byte of module) counts[byte] += 1;
   const order = [...counts.keys()].sort((one, other) => counts[other] - counts[one]);
   const written = new Array(256);
-  for (const [place, byte] of order.entries()) {
-    const above = place - singles;
-    const first = singles + Math.floor(above / characters.length);
-    written[byte] = place < singles ? characters[place] : characters[first] + characters[above % characters.length];
+  for (const [place, byte] of order.entries()) written[byte] = [...singles, ...pairs][place];
+  const text = Array.from(module, (byte) => written[byte]).join("");
+  return { unpacker: unpacker(written, text).toString("base64"), text };
+}
+
+/** The module of src/js/load/unpack.wat for bytes that are written so. */
+function unpacker(written, text) {
+  const tables = new Array(3 * 128).fill(0);
+  for (const [byte, [one, other]] of written.entries()) {
+    const place = other === undefined ? one.charCodeAt(0) : 128 * (one.charCodeAt(0) - 124) + other.charCodeAt(0);
+    tables[place] = byte;
   }
-  return {
-    characters: characters.join(""),
-    order: Buffer.from(order).toString("hex"),
-    text: Array.from(module, (byte) => written[byte]).join(""),
-  };
+  const wat = readFileSync(join(source, "load/unpack.wat"), "utf8")
+    .replace("PAGES", 1 + Math.ceil(text.length / 65_536))
+    .replace("TABLES", tables.map((byte) => `\\${byte.toString(16).padStart(2, "0")}`).join(""));
+  const [from, to] = [join(glue, "unpack.wat"), join(glue, "unpack.wasm")];
+  writeFileSync(from, wat);
+  run(join(source, "node_modules/.bin/wasm-as"), [from, "-o", to]);
+  run(join(source, "node_modules/.bin/wasm-opt"), ["-Os", to, "-o", to]);
+  return readFileSync(to);
 }
 
 /** Panic messages name source files: by names that say nothing of the machine that built them. */

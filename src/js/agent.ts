@@ -1,6 +1,6 @@
 import { AgentLoop } from "./agent-loop.js";
 import { configOf, Models } from "./config.js";
-import type { Core, CoreAgent } from "./core.js";
+import type { Core, CoreAgent, CoreFunctions } from "./core.js";
 import { CrabletError, invalidInput } from "./error.js";
 import type { AgentEvent } from "./event.js";
 import { functionsOf } from "./functions.js";
@@ -45,7 +45,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
   #servers = new Map<string, Promise<Connection>>();
   #sharesServers = false;
   #module: Core | undefined;
-  #core: Promise<CoreAgent> | undefined;
+  #core: Promise<BuiltAgent> | undefined;
   #isClosed = false;
 
   /**
@@ -119,6 +119,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
    * @throws CrabletError when a server cannot be reached; the next call tries again.
    */
   async connect(options: { readonly signal?: AbortSignal } = {}): Promise<readonly ConnectedServer[]> {
+    this.#forgetDead();
     await this.#load();
     const servers = await this.#connected(options.signal);
     return Promise.all(
@@ -139,7 +140,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
     if (!this.#sharesServers) this.#servers.clear();
     // What could not be opened needs no closing.
     await core?.then(
-      (agent) => agent.free(),
+      ({ agent }) => agent.free(),
       () => {},
     );
     await Promise.allSettled(servers.map(async (server) => closeConnection(await server)));
@@ -170,38 +171,38 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
       },
       core: async (options, output) => {
         if (this.#isClosed) throw invalidInput("this agent is closed");
+        this.#forgetDead();
         const isOwn = options.model !== undefined || options.maxSteps !== undefined || output !== undefined;
-        const { life } = await this.#load();
-        if (isOwn) return { agent: await this.#build(options, output), isOwn, life };
+        if (isOwn) return { ...(await this.#build(options, output)), isOwn };
         // A failure is not kept: a server that was not reachable may be at the next try.
         this.#core ??= this.#build({}).catch((thrown: unknown) => {
           this.#core = undefined;
           throw thrown;
         });
-        return { agent: await this.#core, isOwn, life };
+        return { ...(await this.#core), isOwn };
       },
     };
   }
 
-  /** The module. What was made in an instance that failed is forgotten. */
-  async #load(): Promise<Core> {
-    const core = await load();
-    if (this.#module !== core) {
-      this.#module = core;
-      this.#core = undefined;
-      this.#servers.clear();
-    }
-    return core;
+  /** What was made in an instance that failed is of no use any more. */
+  #forgetDead(): void {
+    if (this.#module?.life.error === undefined) return;
+    this.#module = undefined;
+    this.#core = undefined;
+    this.#servers.clear();
   }
 
-  async #build(overrides: RunOptions, output?: RunOutput): Promise<CoreAgent> {
+  async #load(): Promise<Core> {
+    this.#module = await load();
+    return this.#module;
+  }
+
+  async #build(overrides: RunOptions, output?: RunOutput): Promise<BuiltAgent> {
     const options = { ...this.#options, ...definedOf(overrides) };
-    const core = await this.#load();
+    // The definition is written while the module is compiled.
+    const [core, { config, functions }] = await Promise.all([this.#load(), definitionOf(options, output)]);
     const servers = await this.#connected(overrides.signal);
-    const models = new Models(options as unknown as AgentOptions);
-    const config = { ...configOf(options as unknown as AgentOptions, models), output: output?.config };
-    const functions = functionsOf(options as unknown as AgentOptions, models, output);
-    const agent = new core.AgentHandle(toJson(config, "the agent"), functions);
+    const agent = new core.AgentHandle(config, functions);
     try {
       for (const [name, tool] of Object.entries(options.tools ?? {})) {
         if ("agent" in tool) agent.addAgent(name, (await tool.agent.parts().core({}, undefined)).agent);
@@ -213,7 +214,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
       agent.free();
       throw thrown;
     }
-    return agent;
+    return { agent, life: core.life };
   }
 
   #connected(signal: AbortSignal | undefined): Promise<[string, Connection][]> {
@@ -244,10 +245,24 @@ export interface AgentParts {
   /** Whether the caller's client performs a tool. Of a tool of a sub-agent, the tools that lead to it come before it. */
   isClientSide(path: readonly string[]): boolean;
   /** The agent in the module; one that `isOwn` is released by whoever asked for it. */
-  core(
-    options: RunOptions,
-    output: RunOutput | undefined,
-  ): Promise<{ readonly agent: CoreAgent; readonly isOwn: boolean; readonly life: Life }>;
+  core(options: RunOptions, output: RunOutput | undefined): Promise<BuiltAgent & { readonly isOwn: boolean }>;
+}
+
+/** An agent in the module, and the life of the instance that it is in. */
+interface BuiltAgent {
+  readonly agent: CoreAgent;
+  readonly life: Life;
+}
+
+/** The agent as text, and what the module calls of it. */
+async function definitionOf(
+  given: object,
+  output: RunOutput | undefined,
+): Promise<{ config: string; functions: CoreFunctions }> {
+  const options = given as AgentOptions;
+  const models = new Models(options);
+  const config = toJson({ ...configOf(options, models), output: output?.config }, "the agent");
+  return { config, functions: functionsOf(options, models, output) };
 }
 
 /** A promise that a signal can leave behind. */

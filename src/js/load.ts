@@ -35,8 +35,10 @@ export function load(source?: WasmSource | PromiseLike<WasmSource>): Promise<Cor
 async function instantiate(source: WasmSource | PromiseLike<WasmSource> | undefined): Promise<Core> {
   const life = new Life();
   const { imports, start, ...bindings } = createBindings((exports) => life.guard(exports), life.timers);
-  const given = compiled ?? (await source) ?? (await defaultModule());
+  // Without a source there is nothing to wait for: what the caller does next goes on while the module is compiled.
+  const given = compiled ?? (source === undefined ? await defaultModule() : await source);
   const made = await instanceOf(given, imports);
+  // Bytes give a module too.
   const isPair = "instance" in made;
   compiled = isPair ? made.module : (given as WebAssembly.Module);
   start(isPair ? made.instance : made);
@@ -46,19 +48,22 @@ async function instantiate(source: WasmSource | PromiseLike<WasmSource> | undefi
   return { ...bindings, life };
 }
 
-/** The instance, and the module if that was compiled on the way. */
 async function instanceOf(
   given: WasmSource,
   imports: WebAssembly.Imports,
 ): Promise<WebAssembly.Instance | WebAssembly.WebAssemblyInstantiatedSource> {
   const source = typeof given === "string" || given instanceof URL ? await fetch(given) : given;
-  // A module gives an instance, bytes give both.
-  if (!(source instanceof Response)) return WebAssembly.instantiate(source as WebAssembly.Module, imports);
+  if (!isResponse(source)) return WebAssembly.instantiate(source as WebAssembly.Module, imports);
   const isTyped = source.headers.get("content-type") === "application/wasm";
-  // Without its media type a module cannot be compiled while it arrives; one that could not be got is told of by the platform.
-  if ((isTyped || !source.ok) && "instantiateStreaming" in WebAssembly)
-    return WebAssembly.instantiateStreaming(source, imports);
-  return WebAssembly.instantiate(await source.arrayBuffer(), imports);
+  // Without its media type a module cannot be compiled while it arrives; of one that could not be got the platform tells.
+  return (isTyped || !source.ok) && "instantiateStreaming" in WebAssembly
+    ? WebAssembly.instantiateStreaming(source, imports)
+    : WebAssembly.instantiate(await source.arrayBuffer(), imports);
+}
+
+/** Not by its class: Node loads all of its `fetch` when that is named. */
+function isResponse(source: object): source is Response {
+  return "headers" in source;
 }
 
 function explained(thrown: unknown): unknown {

@@ -1,33 +1,29 @@
+import { fromBase64 } from "../base64.js";
+
 /**
  * A module as text. Servers compress it like any script, and as a byte is always written the same way, that comes within 3 % of
  * the compressed module itself; deflate in base64 is 27 % above it.
  */
 export interface Packed {
-  /** What the text consists of; the last two begin a pair. */
-  readonly characters: string;
-  /** The bytes in hexadecimal, those that are one character first. */
-  readonly order: string;
+  /** The module of unpack.wat, in base64. */
+  readonly unpacker: string;
+  /** One character for a byte, or two. */
   readonly text: string;
 }
 
 /** The bytes of the module. */
-export function unpack({ characters, order, text }: Packed): Uint8Array<ArrayBuffer> {
-  const places = new Uint8Array(128);
-  for (let place = 0; place < characters.length; place++) places[characters.charCodeAt(place)] = place;
-  const bytes = Uint8Array.from({ length: 256 }, (_, place) =>
-    Number.parseInt(order.slice(2 * place, 2 * place + 2), 16),
-  );
-  const singles = characters.length - 2;
-  const unpacked = new Uint8Array(text.length);
-  let length = 0;
-  for (let index = 0; index < text.length; index++) {
-    let place = places[text.charCodeAt(index)] ?? 0;
-    if (place >= singles) {
-      index += 1;
-      place = singles + (place - singles) * characters.length + (places[text.charCodeAt(index)] ?? 0);
-    }
-    unpacked[length] = bytes[place] ?? 0;
-    length += 1;
-  }
-  return unpacked.slice(0, length);
+export function unpack({ unpacker, text }: Packed): Uint8Array<ArrayBuffer> {
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(fromBase64(unpacker)));
+  const { memory, unpack } = exports as unknown as Unpacker;
+  new TextEncoder().encodeInto(text, new Uint8Array(memory.buffer, START));
+  const end = unpack(START + text.length);
+  return new Uint8Array(memory.buffer, START, end - START);
+}
+
+/** Where the text begins, and what it is unpacked to. */
+const START = 65_536;
+
+interface Unpacker {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  unpack(end: number): number;
 }
