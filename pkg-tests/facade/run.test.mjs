@@ -143,6 +143,24 @@ test("a loop that begins in the same turn as `result` sees every event", async (
   assert.equal((await result).text, "ok");
 });
 
+test("calls of next() are answered in the order in which they were made", async () => {
+  const run = new Agent({ model: scriptedModel([["a", "b", "c"]]) }).stream("hi");
+  const iterator = run[Symbol.asyncIterator]();
+  const order = [];
+  const ask = () => iterator.next().then(({ value }) => order.push(value?.type));
+  let third;
+  const first = ask().then(() => (third = ask()));
+  await Promise.all([first, ask()]);
+  await third;
+  for (let end = false; !end; ) {
+    const { done, value } = await iterator.next();
+    end = done;
+    if (!done) order.push(value.type);
+  }
+  assert.deepEqual(order.slice(0, 4), ["run-start", "message-added", "step-start", "text-start"]);
+  assert.equal(order.at(-1), "run-end");
+});
+
 test("a reader that stops reading pauses the model", async () => {
   const model = endless();
   const iterator = new Agent({ model }).stream("hi")[Symbol.asyncIterator]();

@@ -261,27 +261,36 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     this.#claim();
     let events: readonly AgentEvent<T>[] = [];
     let position = 0;
-    let turn: Promise<unknown> = Promise.resolve();
+    /** Calls that are not answered yet, and the last of them. */
+    let waiting = 0;
+    let last: Promise<IteratorResult<AgentEvent<T>, undefined>>;
     const next = async (): Promise<IteratorResult<AgentEvent<T>, undefined>> => {
       while (position >= events.length) {
-        const batch = await this.#next();
-        if (batch === undefined) return { done: true, value: undefined };
+        const batch = await this.#take();
+        if (batch === undefined) {
+          this.#tell();
+          return { done: true, value: undefined };
+        }
         events = batch as readonly AgentEvent<T>[];
         position = 0;
       }
       return { done: false, value: events[position++] as AgentEvent<T> };
     };
+    const answered = (): void => {
+      waiting -= 1;
+    };
     return {
       next: () => {
-        const event = events[position];
+        const event = waiting === 0 ? events[position] : undefined;
         if (event !== undefined) {
           position += 1;
           return Promise.resolve({ done: false, value: event });
         }
         // Calls that do not wait for the one before are answered in order.
-        const result = turn.then(next);
-        turn = result.catch(() => {});
-        return result;
+        waiting += 1;
+        last = waiting === 1 ? next() : last.then(next, next);
+        last.then(answered, answered);
+        return last;
       },
       return: async () => {
         events = [];
@@ -291,16 +300,15 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     };
   }
 
-  /** The next batch; throws, once, what made the run fail. */
-  async #next(): Promise<AgentEvent[] | undefined> {
-    const batch = await this.#take();
-    if (batch !== undefined) return batch;
+  /** At the end: throws, once, what made the run fail. */
+  #tell(): void {
     const outcome = this.#outcome;
-    if (outcome === undefined || "result" in outcome || outcome.isTold) return undefined;
+    if (outcome === undefined || "result" in outcome || outcome.isTold) return;
     outcome.isTold = true;
     throw outcome.error;
   }
 
+  /** The next batch. */
   #take(): Promise<AgentEvent[] | undefined> {
     const pending = this.#pending ?? this.#pull();
     this.#pending = undefined;
@@ -316,7 +324,11 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
         this.#finish();
         return undefined;
       }
-      const events = await this.#withOutput(this.#decoder.decode(batch));
+      let events = this.#decoder.decode(batch);
+      const last = events.at(-1);
+      // Waited for where there is something to wait for: each wait costs every batch of a stream.
+      if (last?.type === "run-end" && last.output !== undefined)
+        events = [...events.slice(0, -1), await this.#withOutput(last)];
       this.#observe(events);
       return events;
     } catch (thrown) {
@@ -325,14 +337,12 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     }
   }
 
-  /** Takes the output out of the last event, in the form that the caller gets. */
-  async #withOutput(events: AgentEvent[]): Promise<AgentEvent[]> {
+  /** The last event with the output in the form that the caller gets. */
+  async #withOutput(end: AgentEvent & { type: "run-end" }): Promise<AgentEvent> {
     const { output } = this.#source;
-    const last = events.at(-1);
-    if (last?.type !== "run-end" || last.output === undefined) return events;
-    const value = output === undefined ? last.output : output.unwrap(last.output);
+    const value = output === undefined ? end.output : output.unwrap(end.output);
     this.#output = output === undefined ? value : await output.validate(value);
-    return [...events.slice(0, -1), { ...last, output: value }];
+    return { ...end, output: value };
   }
 
   #batch(core: CoreRun): Promise<CoreBatch | []> {
@@ -575,14 +585,16 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     this.#claim();
     const { suspended, over } = ends;
     const next = async (): Promise<{ items: readonly Item[]; isLast: boolean }> => {
-      let batch: readonly AgentEvent<T>[] | undefined;
-      try {
-        batch = (await this.#next()) as readonly AgentEvent<T>[] | undefined;
-      } catch (thrown) {
-        if (over === undefined) throw thrown;
-        return { items: over(thrown), isLast: true };
+      const batch = (await this.#take()) as readonly AgentEvent<T>[] | undefined;
+      if (batch === undefined) {
+        try {
+          this.#tell();
+        } catch (thrown) {
+          if (over === undefined) throw thrown;
+          return { items: over(thrown), isLast: true };
+        }
+        return { items: over?.(undefined) ?? [], isLast: true };
       }
-      if (batch === undefined) return { items: over?.(undefined) ?? [], isLast: true };
       const items = convert(batch);
       if (suspended === undefined || !this.#isSuspended()) return { items, isLast: false };
       this.#suspend();
