@@ -7,6 +7,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bindingsOf } from "./bindings.mjs";
+import { packed } from "./packed.mjs";
 import { shortNames } from "./short-names.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
@@ -90,7 +91,8 @@ function optimise(module) {
 
 /** The module as the text that the default entry unpacks; the form stands in src/js/load/unpack.ts. */
 async function inline(module) {
-  const packed = pack(module);
+  const { written, text } = packed(module);
+  const inlined = { unpacker: unpacker(written, text).toString("base64"), text };
   const unpacking = await build({
     entryPoints: [join(source, "load/unpack.ts")],
     bundle: true,
@@ -100,27 +102,12 @@ async function inline(module) {
   const { unpack } = await import(
     `data:text/javascript;base64,${Buffer.from(unpacking.outputFiles[0].contents).toString("base64")}`
   );
-  if (!module.equals(unpack(packed))) throw new Error("the packed module does not unpack to itself");
-  const members = Object.entries(packed).map(([name, value]) => `  ${name}: "${value}",\n`);
+  if (!module.equals(unpack(inlined))) throw new Error("the packed module does not unpack to itself");
+  const members = Object.entries(inlined).map(([name, value]) => `  ${name}: "${value}",\n`);
   writeFileSync(
     join(staging, "inlined.js"),
     `// crablet.wasm as text, unpacked by index.js.\nexport const packed = {\n${members.join("")}};\n`,
   );
-}
-
-/** A character for a byte, or two, of printable ASCII without what strings, templates and script elements escape. */
-function pack(module) {
-  const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
-  const characters = printable.filter((character) => !"\"'`\\$<".includes(character));
-  const singles = characters.slice(0, -2);
-  const pairs = characters.slice(-2).flatMap((first) => characters.map((second) => first + second));
-  const counts = new Array(256).fill(0);
-  for (const byte of module) counts[byte] += 1;
-  const order = [...counts.keys()].sort((one, other) => counts[other] - counts[one]);
-  const written = new Array(256);
-  for (const [place, byte] of order.entries()) written[byte] = [...singles, ...pairs][place];
-  const text = Array.from(module, (byte) => written[byte]).join("");
-  return { unpacker: unpacker(written, text).toString("base64"), text };
 }
 
 /** The module of src/js/load/unpack.wat for bytes that are written so. */
