@@ -6,6 +6,7 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use crate::json::Object;
 #[cfg(any(feature = "host", feature = "oauth"))]
 use crate::redaction::redacted;
 
@@ -52,6 +53,22 @@ impl Error {
     pub fn with_retry_after(mut self, milliseconds: u64) -> Self {
         self.0.retry_after = Some(milliseconds);
         self
+    }
+
+    /// Reads the form that errors are written in. A kind from a newer version reads as `internal`.
+    pub(crate) fn read(object: &Object<'_>) -> Self {
+        let kind = object.string("kind").and_then(|kind| ErrorKind::from_name(&kind)).unwrap_or(ErrorKind::Internal);
+        let mut read = Self::new(kind, object.string("message").unwrap_or_default());
+        if let Some(status) = object.read("status") {
+            read = read.with_status(status);
+        }
+        if let Some(code) = object.string("code") {
+            read = read.with_code(code);
+        }
+        if let Some(milliseconds) = object.integer("retryAfterMs") {
+            read = read.with_retry_after(milliseconds);
+        }
+        read
     }
 
     /// Takes these secrets out of the texts: peers repeat the key that they refuse.

@@ -8,11 +8,11 @@ use crate::json::Object;
 
 /// The texts of the entries.
 pub(super) fn split(text: &str) -> Vec<Cow<'_, str>> {
-    text.split('\n').skip(1).filter(|line| !line.trim().is_empty()).map(text_of).collect()
+    text.split('\n').skip(1).filter(|line| !line.trim().is_empty()).map(text_of_line).collect()
 }
 
 /// The text of an entry, which stands in its line as a JSON text where its raw JSON has line feeds.
-pub(super) fn text_of(line: &str) -> Cow<'_, str> {
+pub(crate) fn text_of_line(line: &str) -> Cow<'_, str> {
     match serde_json::from_str::<String>(line) {
         Ok(text) => Cow::Owned(text),
         Err(_) => Cow::Borrowed(line),

@@ -14,6 +14,7 @@ mod effect;
 mod ending;
 mod event;
 mod event_json;
+mod event_reader;
 mod fallback;
 mod ids;
 mod input;
@@ -54,6 +55,8 @@ pub use effect::{Effect, HookId, HookQuestion, ModelCallId, TimerId};
 pub use event::{BlockId, EndReason, Event, EventKind, RunEnd, RunId};
 pub use input::{Approval, HookReply, Input, InputError, ToolOutput};
 pub use journal::Save;
+#[cfg(all(feature = "nats", not(target_arch = "wasm32")))]
+pub(crate) use lines::text_of_line;
 pub use output::OutputDefinition;
 pub use plan::{ContextEdit, StepChange};
 pub use queue::QueuedMessage;

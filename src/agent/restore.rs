@@ -115,7 +115,7 @@ fn read_entries(
             Some("within") => {
                 let call_id = entry.string("callId").map(CallId::new).ok_or_else(|| missing("callId"))?;
                 let inner = entry.get("entry").ok_or_else(|| missing("entry"))?;
-                open.within.push((call_id, lines::text_of(inner.get())));
+                open.within.push((call_id, lines::text_of_line(inner.get())));
             }
             // A later version may have kinds of entries that this one can do without.
             _ => {}

@@ -123,26 +123,11 @@ fn read_end(end: &Object<'_>) -> Result<RunEnd, RestoreError> {
     Ok(RunEnd {
         reason: EndReason::from_name(&reason).ok_or_else(|| unknown("stop reason", &reason))?,
         usage: usage(end, "usage"),
-        error: end.object("error").map(|error| read_error(&error)),
+        error: end.object("error").map(|error| Error::read(&error)),
         text: end.string("text").unwrap_or_default(),
         output: end.get("output").map(RawJson::from),
         message: end.object("message").map(|message| Message::read(&message)).transpose()?.map(Arc::new),
     })
-}
-
-fn read_error(error: &Object<'_>) -> Error {
-    let kind = error.string("kind").and_then(|kind| ErrorKind::from_name(&kind)).unwrap_or(ErrorKind::Internal);
-    let mut read = Error::new(kind, error.string("message").unwrap_or_default());
-    if let Some(status) = error.read("status") {
-        read = read.with_status(status);
-    }
-    if let Some(code) = error.string("code") {
-        read = read.with_code(code);
-    }
-    if let Some(milliseconds) = error.integer("retryAfterMs") {
-        read = read.with_retry_after(milliseconds);
-    }
-    read
 }
 
 /// The calls are those of the last message; the saved form has how far each has come.
@@ -243,7 +228,7 @@ fn number(object: &Object<'_>, name: &'static str) -> Result<u32, RestoreError> 
 }
 
 impl EndReason {
-    fn from_name(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         match name {
             "terminated" => Some(Self::Terminated),
             "limit" => Some(Self::Limit),

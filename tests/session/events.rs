@@ -142,3 +142,14 @@ fn the_json_form_of_every_event_is_pinned() {
     let golden: Vec<&str> = include_str!("golden/events.jsonl").lines().collect();
     assert_eq!(written, golden, "\n{}", written.join("\n"));
 }
+
+#[test]
+fn every_event_is_read_back_from_its_json_form() {
+    for kind in every_kind() {
+        let event = Event { run_id: RunId("run_1".into()), step: 2, kind };
+        assert_eq!(Event::parse(&serde_json::to_string(&event).unwrap()), Some(event));
+    }
+    for text in ["[]", r#"{"type":"run-start"}"#, r#"{"type":"from-the-future","runId":"r","step":0}"#] {
+        assert_eq!(Event::parse(text), None, "{text}");
+    }
+}
