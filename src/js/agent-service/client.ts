@@ -79,7 +79,7 @@ export interface RemoteSession {
   /**
    * Sends a prompt and gives the events of its run, from its `input-accepted` on, until it ends or waits for a person. Leaving the loop does not abort the run.
    *
-   * @throws CrabletError what the input was refused with.
+   * @throws CrabletError what the input was refused with; what the session failed with when no worker can go on with it.
    */
   run(input: Input, options?: InputOptions & { readonly signal?: AbortSignal }): AsyncIterable<PlacedEvent>;
 }
@@ -239,6 +239,7 @@ async function* untilEnd(events: AsyncIterable<PlacedEvent>, id: string): AsyncG
     if (event.type === "input-refused" && event.inputId === id) throw new CrabletError(event.error);
     isMine ||= event.type === "input-accepted" && event.inputId === id;
     if (!isMine) continue;
+    if (event.type === "session-failed") throw new CrabletError(event.error);
     yield placed;
     if (event.type === "run-end" || event.type === "run-suspended") return;
   }
@@ -289,6 +290,7 @@ export class RemoteTranscript {
       }
       case "input-accepted":
       case "input-refused":
+      case "session-failed":
       case "event-too-long":
       case "events-missed":
         break;

@@ -57,6 +57,10 @@ export interface JetStreamMessage {
   readonly subject: string;
   readonly seq: number;
   readonly data: Uint8Array;
+  readonly info: {
+    /** How often it was delivered, this time included. */
+    readonly deliveryCount: number;
+  };
   /** It is dealt with. */
   ack(): void;
   /** It is to be given to somebody again, after so many milliseconds. */

@@ -126,6 +126,11 @@ export type ServiceEvent =
       readonly messages: readonly Message[];
       readonly results: readonly ToolResultPart[];
     }
+  /**
+   * A run is open that no worker can go on with, since its agent cannot be made: `error` is what every attempt ended with. It is
+   * gone on with when the next input comes.
+   */
+  | { readonly type: "session-failed"; readonly error: ErrorInfo }
   /** An event was longer than a message may be. What it told of is in the session. */
   | { readonly type: "event-too-long"; readonly of: string; readonly bytes: number; readonly callId?: string }
   /** Events before this one are gone, by the limits of the stream. Said by the client. */

@@ -17,8 +17,8 @@ export interface Plan {
   readonly resumes: boolean;
   /** Whether a worker that is only slow may still be at the session. */
   readonly fences: boolean;
-  /** Whether the run waits for a person. */
-  readonly isSuspended: boolean;
+  /** Whether a run is not finished. */
+  readonly isOpen: boolean;
 }
 
 /** @internal */
@@ -39,9 +39,9 @@ export function planOf(entries: readonly string[], tail: EventTail, now: number)
   });
   if (contents.isOpen) {
     const isSuspended = tail.phase === "suspended" && tail.runId === state.run?.id;
-    if (!isSuspended) return { events: [restored()], resumes: true, fences: true, isSuspended: false };
+    if (!isSuspended) return { events: [restored()], resumes: true, fences: true, isOpen: true };
     const isDue = (contents.dueAt ?? Number.POSITIVE_INFINITY) <= now;
-    return { ...NOTHING, resumes: isDue, isSuspended: true };
+    return { ...NOTHING, resumes: isDue, isOpen: true };
   }
   const run = contents.isEnding ? (state.run as EndingRun | undefined) : undefined;
   const isTold = tail.phase === "ended" && (run === undefined || tail.runId === run.id);
@@ -50,11 +50,11 @@ export function planOf(entries: readonly string[], tail: EventTail, now: number)
     events: [restored(), ...(run === undefined ? [] : [endOf(run)])],
     resumes: false,
     fences: true,
-    isSuspended: false,
+    isOpen: false,
   };
 }
 
-const NOTHING: Plan = { events: [], resumes: false, fences: false, isSuspended: false };
+const NOTHING: Plan = { events: [], resumes: false, fences: false, isOpen: false };
 
 interface EndingRun {
   readonly id: string;

@@ -22,7 +22,11 @@ export interface ServeAgentOptions extends ServiceName {
   readonly connection: NatsConnection;
   /** `jetstream(connection)`. */
   readonly jetstream: JetStream;
-  /** The agent, or one for each session. It stays the caller's too. */
+  /**
+   * The agent, or one for each session, asked for each time a worker takes the session up. It stays the caller's too. A function
+   * that throws is tried five times in some eight seconds; then the inputs that wait are refused with what it threw, and an open
+   * run is told of as `session-failed`.
+   */
   readonly agent: Agent<any> | ((session: string) => Agent<any> | Promise<Agent<any>>);
   /** The most sessions that this worker is at at once. Default 16. */
   readonly maxSessions?: number;

@@ -5,10 +5,12 @@ import type { Run } from "../run.js";
 import type { Session } from "../session.js";
 import { conflict, type SessionStore } from "../store.js";
 import { type ToolOutput, toolOutput } from "../tool.js";
+import { Deliveries, type WorkEnd } from "./deliveries.js";
 import { EventLog, readTail } from "./event-log.js";
 import type { JetStreamMessage, Streams } from "./nats.js";
 import type { Names, ServiceEvent } from "./protocol.js";
 import { type Plan, planOf } from "./restored.js";
+import { AGENT_ATTEMPTS, agentWait } from "./retry.js";
 import { infoOf, type ReadInput, SessionInputs } from "./session-inputs.js";
 import type { LogContents } from "./session-log.js";
 import { isConflict, type SessionLogs } from "./store.js";
@@ -23,14 +25,6 @@ export interface WorkParts {
 }
 
 /**
- * How the work on a session ended. `done`: nothing is left to do; `lost`: another worker goes on; `handed-over`: the service is
- * stopped; `failed`: the session could not be saved, and is to be tried again.
- *
- * @internal
- */
-export type WorkEnd = "done" | "lost" | "handed-over" | "failed";
-
-/**
  * The work of one worker on one session that it has claimed, until nothing is left to do.
  *
  * @internal
@@ -38,7 +32,7 @@ export type WorkEnd = "done" | "lost" | "handed-over" | "failed";
 export class SessionWork {
   readonly #parts: WorkParts;
   readonly #id: string;
-  readonly #deliveries: JetStreamMessage[] = [];
+  readonly #deliveries = new Deliveries();
   #inputs!: SessionInputs;
   #events!: EventLog;
   #session!: Session<any>;
@@ -52,6 +46,8 @@ export class SessionWork {
   #reading: Promise<void> = Promise.resolve();
   #end: Exclude<WorkEnd, "done"> | undefined;
   #isStopping = false;
+  /** Ends a pause. */
+  #wake: () => void = () => {};
   #isOver = false;
   #agent!: Agent<any>;
   /** How often the session was taken up: only the latest is written. */
@@ -65,13 +61,13 @@ export class SessionWork {
 
   /** Holds a message of the consumer until the work ends. */
   hold(message: JetStreamMessage): void {
-    this.#deliveries.push(message);
+    this.#deliveries.hold(message);
     this.notify();
   }
 
   /** Says to the server that the messages are being worked on. */
   working(): void {
-    for (const message of this.#deliveries) message.working();
+    this.#deliveries.working();
   }
 
   /** Inputs came. */
@@ -83,12 +79,14 @@ export class SessionWork {
   /** Takes no further prompt. */
   drain(): void {
     this.#isStopping = true;
+    this.#wake();
   }
 
   /** Stops at once: what is not saved is left to whoever goes on. */
   stop(end: "lost" | "handed-over"): void {
     this.#end ??= end;
     this.#isStopping = true;
+    this.#wake();
     this.#events?.stop(conflict(this.#id, 0));
     this.#run?.abort(new CrabletError({ kind: "aborted", message: "another worker goes on with this session" }));
   }
@@ -99,8 +97,7 @@ export class SessionWork {
     const { subject } = names.input(this.#id);
     const hint = streams.connection.subscribe(subject, { callback: () => this.notify() });
     try {
-      await this.#open();
-      await this.#goOn();
+      if (await this.#open()) await this.#goOn();
       await this.#events.flush();
     } catch (thrown) {
       this.#fail(thrown);
@@ -114,18 +111,8 @@ export class SessionWork {
 
   /** Answers the messages of the consumer: what is settled is not delivered again. */
   settleDeliveries(end: WorkEnd, now: number): void {
-    let alarm = end === "done" && this.#isWaitingForPerson() ? this.#session.dueAt() : undefined;
-    for (const message of this.#deliveries.splice(0)) {
-      if (end === "lost") continue;
-      if (end !== "done") message.nak(end === "failed" ? RETRY_MS : 0);
-      else if (!this.#inputs.isSettled(message.seq)) message.nak(this.#inputs.isRead(message.seq) ? SUSPENDED_MS : 0);
-      else if (alarm === undefined) message.ack();
-      else {
-        // It comes back when nobody has decided in time.
-        message.nak(Math.max(alarm - now, 0) + 1);
-        alarm = undefined;
-      }
-    }
+    const dueAt = end === "done" && this.#isWaitingForPerson() ? this.#session.dueAt() : undefined;
+    this.#deliveries.settle(end, this.#inputs, dueAt === undefined ? undefined : Math.max(dueAt - now, 0) + 1);
   }
 
   /** While the session is being opened, the attempt that failed is made again. */
@@ -138,8 +125,11 @@ export class SessionWork {
     return status === "awaiting-approval" || status === "awaiting-result" || status === "interrupted";
   }
 
-  /** Reads the session and its events, keeps slower workers out, and says what holds. */
-  async #open(): Promise<void> {
+  /**
+   * Reads the session and its events, keeps slower workers out, says what holds, and takes the session up. `false` when that
+   * cannot be done, and whoever waits was told.
+   */
+  async #open(): Promise<boolean> {
     const { streams, names, logs, worker } = this.#parts;
     const place = names.events(this.#id);
     let contents: LogContents;
@@ -165,8 +155,52 @@ export class SessionWork {
       }
     }
     this.#inputs = new SessionInputs(streams, names.input(this.#id), contents.taken);
-    this.#agent = await this.#parts.agentOf(this.#id);
-    await this.#take(contents);
+    return this.#takeUp(contents);
+  }
+
+  /** Makes the agent and takes the session up, and tries it a few times. */
+  async #takeUp(contents: LogContents): Promise<boolean> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        this.#agent = await this.#parts.agentOf(this.#id);
+        await this.#take(contents);
+        return true;
+      } catch (thrown) {
+        console.error(`crablet: the agent of the session ${JSON.stringify(this.#id)} could not be made`, thrown);
+        if (attempt === AGENT_ATTEMPTS) {
+          await this.#giveUp(thrown);
+          return false;
+        }
+      }
+      if (!this.#isStopping) await this.#pause(agentWait(attempt));
+      if (this.#isStopping) {
+        this.#end ??= "handed-over";
+        return false;
+      }
+    }
+  }
+
+  /** Waits, or until the service is stopped. */
+  #pause(millis: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, millis);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Refuses what came, since the agent of the session cannot be made. */
+  async #giveUp(thrown: unknown): Promise<void> {
+    const { kind, message, retryable } = infoOf(thrown);
+    const tried = `the agent of this session could not be made, which was tried ${AGENT_ATTEMPTS} times: ${message}`;
+    const error = new CrabletError({ kind, message: tried, retryable });
+    for (const { inputId, error } of await this.#inputs.read())
+      await this.#say({ type: "input-refused", inputId, error });
+    for (const waiting of this.#inputs.waiting()) await this.#refuse(waiting, error);
+    if (this.#plan.isOpen) await this.#say({ type: "session-failed", error: infoOf(error) });
+    await this.#events.flush();
   }
 
   async #take(contents: LogContents): Promise<void> {
@@ -399,7 +433,3 @@ const RESUMING: ReadonlySet<string> = new Set(["approve", "tool-result", "abort"
 const NO_RUN = "no run is at work: send a prompt";
 /** How often a session is read again when a slower worker was first. */
 const MAX_OPENINGS = 5;
-/** When a session that could not be saved is tried again. */
-const RETRY_MS = 2_000;
-/** When a prompt is looked at again that waits for a run that waits for a person. */
-const SUSPENDED_MS = 30_000;
