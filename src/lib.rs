@@ -80,7 +80,7 @@
 //! - [`host`]: the trait [`Host`](host::Host), and [`Runner`](host::Runner), [`Conversation`](host::Conversation) and
 //!   [`Run`](host::Run) over it
 //! - `native` (feature `native`): the host on tokio and reqwest
-//! - `agent_service` (feature `nats`): conversations in a bucket of NATS JetStream
+//! - `agent_service` (feature `nats`): an agent that many workers serve over NATS JetStream, and its clients
 //! - `web` (feature `web`, on wasm32): the host on `fetch`, `WebSocket` and timers
 //!
 //! # Contact with the platform
@@ -140,6 +140,11 @@ pub use time::Millis;
 #[cfg(all(doctest, feature = "native", feature = "models"))]
 #[doc = include_str!("../docs/rust.md")]
 mod guide {}
+
+/// The guide for agents behind NATS, whose Rust is compiled.
+#[cfg(all(doctest, feature = "nats"))]
+#[doc = include_str!("../docs/agent-service.md")]
+mod agent_service_guide {}
 
 /// The quick start, whose Rust is compiled.
 #[cfg(all(doctest, feature = "native", feature = "models"))]

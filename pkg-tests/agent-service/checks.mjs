@@ -6,15 +6,29 @@ import { natsStore } from "crablet/agent-service";
 import { connected } from "./clients.mjs";
 import { crowd, throughput } from "./crowd.mjs";
 import { cuts } from "./cuts.mjs";
+import { failing } from "./failing.mjs";
 import { inputs } from "./inputs.mjs";
 import { page } from "./page.mjs";
 import { permissions } from "./permissions.mjs";
 import { slowWorker } from "./slow.mjs";
+import { takeovers } from "./takeovers.mjs";
 
 /** Runs all checks and says what was seen. */
 export async function checkAll(options) {
   const wanted = (process.env.CRABLET_AGENT_SERVICE ?? "").split(",").filter((name) => name !== "");
-  const checks = { types, contract, inputs, page, permissions, slowWorker, cuts, crowd, throughput };
+  const checks = {
+    types,
+    contract,
+    inputs,
+    failing,
+    page,
+    permissions,
+    slowWorker,
+    cuts,
+    crowd,
+    throughput,
+    ...nativeChecks(options),
+  };
   const seen = [];
   for (const [name, check] of Object.entries(checks)) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;
@@ -24,6 +38,19 @@ export async function checkAll(options) {
     console.log(`   ${name} (${((performance.now() - started) / 1000).toFixed(1)} s): ${said}`);
   }
   return seen.join("; ");
+}
+
+/** The checks over workers in Rust, where the program is at hand. */
+function nativeChecks({ startNative }) {
+  if (startNative === undefined) return {};
+  const natively = (check) => async (options) => `in Rust: ${await check({ ...options, startWorker: startNative })}`;
+  return {
+    takeovers,
+    slowNative: natively(slowWorker),
+    cutsNative: natively(cuts),
+    crowdNative: natively((given) => crowd({ ...given, toolMs: 400 })),
+    throughputNative: natively((given) => throughput({ ...given, runs: 300 })),
+  };
 }
 
 /** The official packages' connection and JetStream are what the entry takes. */

@@ -7,10 +7,11 @@ import { bare, clientOf, connected, same, until, watched, within } from "./clien
 const SESSIONS = 200;
 const STEPS = 3;
 
-export async function crowd({ startNats, startWorker, ledgerOf, readLedger }) {
+/** `toolMs` is how long a payment takes: long enough that the workers are killed in the middle. */
+export async function crowd({ startNats, startWorker, ledgerOf, readLedger, toolMs = 60 }) {
   const server = await startNats();
   const ledger = ledgerOf();
-  const options = { url: server.url, name: "crowd", ledger, toolMs: 60, leaseMs: 4_000, maxSessions: 16 };
+  const options = { url: server.url, name: "crowd", ledger, toolMs, leaseMs: 4_000, maxSessions: 16 };
   const workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(options)));
   const nats = await connected(server.url);
   const { client, store } = clientOf(nats, "crowd");
@@ -45,7 +46,7 @@ export async function crowd({ startNats, startWorker, ledgerOf, readLedger }) {
 }
 
 /** Checks a session: its end, its events, what is stored of it and what the ledger has. Gives the interrupted calls. */
-export async function isRight(id, { events, messages, store, lines }) {
+export async function isRight(id, { events, messages, store, lines, payments: all = STEPS }) {
   const ends = events.filter(({ type }) => type === "run-end");
   same(ends.length, 1, `the ends of ${id}`);
   const session = await new Agent({ model: async function* () {} }).open(id, store);
@@ -55,7 +56,7 @@ export async function isRight(id, { events, messages, store, lines }) {
   const results = kept.flatMap(({ role, content }) => (role === "tool" ? content : []));
   const payments = results.filter(({ toolName }) => toolName === "pay");
   const failed = payments.filter(({ isError }) => isError).length;
-  same(payments.length, STEPS, `the payments of ${id}`);
+  same(payments.length, all, `the payments of ${id}`);
   same(ends[0].text, `${STEPS} payments, ${failed} of unknown end, 0 steered`, `the answer of ${id}`);
   for (const { callId, isError } of payments) {
     const times = lines.filter((line) => line === `${id} paid ${callId}`).length;
@@ -65,7 +66,7 @@ export async function isRight(id, { events, messages, store, lines }) {
 }
 
 /** How many runs a second 1, 2 and 4 workers end, and whose time it is. Printed, not asserted: it depends on the machine. */
-export async function throughput({ startNats, startWorker, ledgerOf, machine }) {
+export async function throughput({ startNats, startWorker, ledgerOf, machine, runs = 100 }) {
   const server = await startNats();
   const nats = await connected(server.url);
   const seen = [];
@@ -83,14 +84,14 @@ export async function throughput({ startNats, startWorker, ledgerOf, machine }) 
         client: await cpuSeconds(process.pid),
       });
       const [before, started] = [await spent(), performance.now()];
-      await within(60_000, "the runs", Promise.all(Array.from({ length: 100 }, (_, number) => run(`s${number}`))));
+      await within(60_000, "the runs", Promise.all(Array.from({ length: runs }, (_, number) => run(`s${number}`))));
       const seconds = (performance.now() - started) / 1000;
       const after = await spent();
       const shares = Object.entries(after).map(([who, time]) => [who, (time - before[who]) / seconds / cpus().length]);
       const used = shares.reduce((sum, [, share]) => sum + share, 0);
       const told = shares.map(([who, share]) => `${who} ${(share * 100).toFixed(0)} %`).join(", ");
       const rest = used > 0.8 ? "the processors are full" : "the rest is other work of the machine, or waiting";
-      seen.push(`${count}: ${(100 / seconds).toFixed(1)} (${told} of the processors; ${rest})`);
+      seen.push(`${count}: ${(runs / seconds).toFixed(1)} (${told} of the processors; ${rest})`);
       await Promise.all(workers.map((worker) => worker.kill()));
     }
   } finally {

@@ -16,10 +16,13 @@ export default async function agentService(project) {
   const folder = await mkdtemp(join(tmpdir(), "crablet-agent-service-"));
   let count = 0;
   const ledgerOf = () => join(folder, `ledger-${count++}`);
+  const start = (program, args, options) =>
+    startServer(program, [...args, JSON.stringify(options)], { ready: /^serving as (.*)$/m });
   const startWorker = (options) =>
-    startServer(process.execPath, [join(project.tests, "fixtures/agent-service/worker.mjs"), JSON.stringify(options)], {
-      ready: /^serving as (.*)$/m,
-    });
+    start(process.execPath, [join(project.tests, "fixtures/agent-service/worker.mjs")], options);
+  // Built by scripts/scale.sh.
+  const native = process.env.CRABLET_LEDGER_WORKER;
+  const startNative = native === undefined ? undefined : (options) => start(native, [], options);
   const readLedger = async (file) =>
     (await readFile(file, "utf8").catch(() => "")).split("\n").filter((line) => line !== "");
   const servePage = async (page) => {
@@ -29,7 +32,7 @@ export default async function agentService(project) {
   };
   try {
     const machine = `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}`;
-    const world = { startNats, startWorker, ledgerOf, readLedger, servePage, withPage };
+    const world = { startNats, startWorker, startNative, ledgerOf, readLedger, servePage, withPage };
     return await checkAll({ ...world, machine, repository, project });
   } finally {
     await rm(folder, { recursive: true, force: true });

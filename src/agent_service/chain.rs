@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{Context, PublishErrorKind};
+use async_nats::jetstream::context::{Context, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{LastRawMessageError, LastRawMessageErrorKind};
 use async_nats::{HeaderMap, header};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::names::Place;
@@ -107,8 +108,42 @@ impl Streams {
                 let last = self.try_last(place).await?;
                 Ok(last.filter(|last| last.payload == payload.as_bytes()).map(|last| last.sequence))
             }
-            PublishErrorKind::MaxPayloadExceeded => Err(lasting(error)),
-            _ => Err(passing(error)),
+            _ => Err(publish_failure(error)),
+        }
+    }
+
+    /// Takes a message away; nothing happens when it is gone already.
+    pub(super) async fn delete(&self, stream: &str, sequence: u64) -> Result<(), Error> {
+        let mut patience = self.patience("deleted");
+        loop {
+            let request = DeleteRequest { seq: sequence, no_erase: true };
+            let answer: Result<Answer, _> = self.context.request(format!("STREAM.MSG.DELETE.{stream}"), &request).await;
+            match answer {
+                // The server answered: an error says that there is no such message.
+                Ok(_) => return Ok(()),
+                Err(error) => patience.after(passing(error)).await?,
+            }
+        }
+    }
+
+    /// Stores a message, also where it is only known later that it was: the server knows it by its id. Whether one with this
+    /// id was stored before.
+    pub(super) async fn publish(&self, place: &Place, id: &str, payload: &str) -> Result<bool, Error> {
+        let mut patience = self.patience("sent");
+        loop {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::NATS_MESSAGE_ID, id);
+            let body = payload.to_owned().into();
+            let sent = self.context.publish_with_headers(place.subject.clone(), headers, body).await;
+            let answered = match sent {
+                Ok(answer) => answer.await,
+                Err(error) => Err(error),
+            };
+            let failure = match answered {
+                Ok(stored) => return Ok(stored.duplicate),
+                Err(error) => publish_failure(error),
+            };
+            patience.after(failure).await?;
         }
     }
 
@@ -152,6 +187,23 @@ fn found(result: Result<StreamMessage, LastRawMessageError>) -> Result<Option<St
         _ => Err(passing(error)),
     }
 }
+
+fn publish_failure(error: PublishError) -> Failure {
+    match error.kind() {
+        PublishErrorKind::MaxPayloadExceeded => lasting(error),
+        _ => passing(error),
+    }
+}
+
+#[derive(Serialize)]
+struct DeleteRequest {
+    seq: u64,
+    no_erase: bool,
+}
+
+/// What JetStream answers a request with, where that it answered is enough.
+#[derive(Deserialize)]
+struct Answer {}
 
 pub(super) fn passing(error: impl Display) -> Failure {
     Failure::Passing(error.to_string())

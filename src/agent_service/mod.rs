@@ -1,16 +1,48 @@
-//! Conversations of an agent that many workers serve over NATS.
+//! An agent behind subjects of NATS: many workers, one a session at a time, durable inputs and an ordered stream of events for each
+//! session; and a store of conversations in a key-value bucket (feature `nats`).
 //!
-//! `docs/agent-service.md` describes the protocol. So far the store of conversations is here, which reads and writes what the npm
-//! package's `crablet/agent-service` does; its workers and clients are JavaScript.
+//! Workers and clients of the npm package's `crablet/agent-service` speak the same protocol, which `docs/agent-service.md`
+//! describes: both kinds of workers serve the same sessions, and take over one another's.
 
+mod agent_source;
 mod chain;
+mod claims;
+mod client;
+mod event;
+mod event_log;
+mod event_queue;
+mod input;
+mod log_journal;
 mod names;
+mod orders;
+mod phase;
 mod record;
+mod restored;
+mod retry;
+mod saved;
+mod service;
+mod session_events;
+mod session_inputs;
+mod session_work;
+mod set_up;
 mod store;
+mod taken;
+mod task;
+mod transcript;
 
+pub use agent_source::AgentSource;
+pub use client::{AgentClient, InputReceipt, RemoteRun, RemoteSession, SendInput};
+pub use event::SessionEvent;
+pub use service::{AgentService, ServeOptions};
+pub use session_events::{Cursor, EventsFrom, PlacedEvent, SessionEvents};
+pub use set_up::ServiceLimits;
 pub use store::NatsStore;
+pub use transcript::RemoteTranscript;
 
 use crate::error::{Error, ErrorKind};
+
+/// What subjects and streams begin with unless it is said otherwise.
+const DEFAULT_PREFIX: &str = "crablet";
 
 /// An id that nobody else makes.
 fn nonce() -> Result<String, Error> {

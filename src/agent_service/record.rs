@@ -2,14 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which inputs of a session are in what is saved of it, by their sequences: all up to `through`, and these beyond. It is
-/// saved with each checkpoint, so that an input that is delivered again is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Taken {
-    pub(super) through: u64,
-    pub(super) also: Vec<u64>,
-}
+use super::taken::Taken;
 
 /// The first line of a record; behind it stands a piece of the entries. Tolerant of members that it does not know.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -11,7 +11,8 @@ use futures_util::TryStreamExt as _;
 
 use super::chain::{Failure, Streams, passing};
 use super::names::{Place, is_plain, key_of, session_of, token_of};
-use super::record::{Head, Kind, Log, Taken, fold, head_of, records_of};
+use super::record::{Head, Kind, Log, fold, head_of, records_of};
+use super::taken::Taken;
 use crate::error::{Error, ErrorKind};
 use crate::host::{BoxFuture, Store, Stored, conflict};
 
@@ -189,6 +190,14 @@ impl Logs {
     /// Keeps no place in memory for a session that is not at work any more.
     pub(super) fn forget(&self, id: &str) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// Makes every write fail that builds on what was there before.
+    pub(super) async fn fence(&self, id: &str, log: &Log) -> Result<(), Error> {
+        let write = (Kind::Fence, log.version, log.taken.clone());
+        let (_, revision) = self.add(id, log.version, log.revision, write, "").await?;
+        self.remember(id, log.version, revision);
+        Ok(())
     }
 
     /// The revision that a write of this version builds on.
