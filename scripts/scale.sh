@@ -21,18 +21,18 @@ build_shim() {
   cargo build --quiet --package crablet-shim --features nats && cp target/debug/crablet-shim "$CRABLET_SHIM_NATS"
 }
 
-part "the default shim has no NATS in it" no_nats_by_default
-export CRABLET_SHIM_NATS=$root/target/crablet-shim-nats
-part "the shim with NATS" build_shim
-part "servers over NATS, natively" cargo test --quiet --package crablet --features nats --test nats
-part "servers over NATS" node pkg-tests/run.mjs nats scale
-part "the store of conversations in NATS, natively" cargo test --quiet -p crablet --features nats --test nats_store
 # Built for speed, since its throughput is printed; what it depends on is built as everywhere.
 build_ledger_worker() {
   CARGO_PROFILE_DEV_OPT_LEVEL=2 cargo build --quiet --package crablet --features nats --example ledger_worker &&
     cp target/debug/examples/ledger_worker "$CRABLET_LEDGER_WORKER"
 }
 
+part "the default shim has no NATS in it" no_nats_by_default
+export CRABLET_SHIM_NATS=$root/target/crablet-shim-nats
+part "the shim with NATS" build_shim
+part "servers over NATS, natively" cargo test --quiet --package crablet --features nats --test nats
+part "servers over NATS" node pkg-tests/run.mjs nats scale
+part "the store of conversations in NATS, natively" cargo test --quiet -p crablet --features nats --test nats_store
 part "an agent behind subjects, natively" cargo test --quiet -p crablet --features nats --test agent_service
 part "what decides, without a server" cargo test --quiet -p crablet --features nats --lib agent_service
 part "the examples over NATS" cargo test --quiet -p crablet --features nats --doc -- agent_service native::nats

@@ -87,9 +87,15 @@ export async function throughput({ startNats, startWorker, ledgerOf, machine, ru
       await within(60_000, "the runs", Promise.all(Array.from({ length: runs }, (_, number) => run(`s${number}`))));
       const seconds = (performance.now() - started) / 1000;
       const after = await spent();
-      const shares = Object.entries(after).map(([who, time]) => [who, (time - before[who]) / seconds / cpus().length]);
-      const used = shares.reduce((sum, [, share]) => sum + share, 0);
-      const told = shares.map(([who, share]) => `${who} ${(share * 100).toFixed(0)} %`).join(", ");
+      const times = Object.entries(after).map(([who, time]) => [who, time - before[who]]);
+      const share = (time) => time / seconds / cpus().length;
+      const used = share(times.reduce((sum, [, time]) => sum + time, 0));
+      const told = times
+        .map(([who, time]) => {
+          const step = (time * 1000) / (runs * STEPS);
+          return `${who} ${(share(time) * 100).toFixed(0)} % and ${step.toFixed(1)} ms a step`;
+        })
+        .join(", ");
       const rest = used > 0.8 ? "the processors are full" : "the rest is other work of the machine, or waiting";
       seen.push(`${count}: ${(runs / seconds).toFixed(1)} (${told} of the processors; ${rest})`);
       await Promise.all(workers.map((worker) => worker.kill()));
