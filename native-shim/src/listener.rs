@@ -1,6 +1,5 @@
 //! The listening socket: loopback only, every request through the gate, nothing told to who is refused.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -9,19 +8,17 @@ use crablet::mcp::transport::shim::{MAX_FRAME_BYTES, PAIRING_SUBPROTOCOL};
 use crablet::native::now;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_io_timeout::TimeoutStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::config::Config;
+use crate::connection::serve_requests;
 use crate::expose::{PageOwner, Pages};
 use crate::gate::{Admission, Gate, Memory, PairingAdmission, Refusal, is_pairing};
 use crate::grants::{Grant, GrantFile};
@@ -126,28 +123,17 @@ impl Shim {
         // Small frames are answers that somebody waits for.
         drop(stream.set_nodelay(true));
         let permit = Arc::new(permit);
-        let service = service_fn(|request| {
+        let answer = |request: Request<Incoming>| {
             let (shim, permit) = (Arc::clone(&self), Arc::clone(&permit));
             async move {
-                let response = if is_http(target(&request)) {
+                if is_http(target(&request)) {
                     shim.answer_http(request, peer).await
                 } else {
                     shim.answer(request, peer, permit)
-                };
-                Ok::<_, Infallible>(response)
+                }
             }
-        });
-        // A response that its client does not read must not be held for ever.
-        let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(WRITE_LIMIT));
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_LIMIT)
-            .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(Box::pin(stream)), service)
-            .with_upgrades();
-        // A peer that speaks no HTTP is of no interest.
-        drop(connection.await);
+        };
+        serve_requests(stream, answer).await;
     }
 
     fn answer(
@@ -265,16 +251,7 @@ fn accept(key: &str, subprotocol: &'static str) -> Response<AnswerBody> {
 /// Twice the processes, so that a client whose socket died can come back while the old one is still open.
 const MAX_CONNECTIONS: usize = 512;
 
-/// How long a peer may take over the head of its request.
-const HEAD_LIMIT: Duration = Duration::from_secs(5);
-
-/// The longest head of a request; hyper's smallest. Browsers send under 2 KiB.
-const HEAD_BYTES: usize = 8192;
-
 /// How much is read of a WebSocket at once: a burst of calls. Each reading fills as much with zeros first.
 const READ_BYTES: usize = 32 * 1024;
-
-/// A client that takes nothing for so long counts as gone.
-const WRITE_LIMIT: Duration = Duration::from_secs(45);
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -41,6 +41,7 @@ mod browser;
 mod cli;
 mod command;
 mod config;
+mod connection;
 mod consent;
 mod crashes;
 mod doctor;

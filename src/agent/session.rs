@@ -129,6 +129,15 @@ impl Session {
         self.advance(now);
     }
 
+    /// Takes a restored run whose end was saved for over, and does not show that end once more.
+    pub(crate) fn close_ended(&mut self) {
+        if self.run.as_ref().is_some_and(Run::is_ending) {
+            self.run = None;
+            self.conversation.effects.clear();
+            self.conversation.events.clear();
+        }
+    }
+
     /// Takes an input. Never blocks, never panics.
     ///
     /// # Errors

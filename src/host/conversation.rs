@@ -43,7 +43,7 @@ impl<H: Host> Conversation<H> {
     }
 
     /// Goes on with the run that was active when the conversation was saved or its run detached; `None` when there is
-    /// none, or when it is already being read.
+    /// none, as after a run whose end was saved, or when it is already being read.
     pub fn resume(&self) -> Option<Run<H>> {
         if self.driver.is_done() {
             return None;

@@ -29,10 +29,20 @@ pub struct Run<H: Host> {
     parts: Arc<Parts<H>>,
     driver: Arc<Driver>,
     number: u64,
-    /// When the sleep ends, which may be before the next timer: timers that move away do not cost a new sleep.
-    sleep: Option<(Millis, BoxFuture<'static, ()>)>,
+    sleep: Option<Sleep>,
     slept_until: Option<Millis>,
     over: bool,
+}
+
+/// A sleep at work.
+struct Sleep {
+    /// When it ends, which may be before the next timer: timers that move away do not cost a new sleep.
+    until: Millis,
+    /// How long it was to last, which is the most that may be left of it when a clock was set forward meanwhile.
+    length: u64,
+    /// The timer that it was last held against.
+    deadline: Millis,
+    future: BoxFuture<'static, ()>,
 }
 
 /// The outcome of a whole run.
@@ -139,20 +149,29 @@ impl<H: Host> Run<H> {
             self.sleep = None;
             return Poll::Pending;
         };
-        let (until, mut sleep) = match self.sleep.take() {
-            Some(sleeping) if sleeping.0 <= deadline.at => sleeping,
-            _ => {
-                let sleep: BoxFuture<'static, ()> = Box::pin(self.host.sleep(deadline.delay));
-                (deadline.at, sleep)
-            }
+        let mut sleep = match self.sleep.take() {
+            Some(sleep) if sleep.ends_before(deadline) => Sleep { deadline: deadline.at, ..sleep },
+            _ => Sleep {
+                until: deadline.at,
+                length: deadline.delay,
+                deadline: deadline.at,
+                future: Box::pin(self.host.sleep(deadline.delay)),
+            },
         };
-        let slept = sleep.as_mut().poll(context);
+        let slept = sleep.future.as_mut().poll(context);
         if slept.is_ready() {
-            self.slept_until = Some(until);
+            self.slept_until = Some(sleep.until);
         } else {
-            self.sleep = Some((until, sleep));
+            self.sleep = Some(sleep);
         }
         slept
+    }
+}
+
+impl Sleep {
+    /// Whether it is over when this timer is due, also when the clock was set forward and the sleep knows nothing of it.
+    fn ends_before(&self, deadline: Deadline) -> bool {
+        self.until <= deadline.at && (self.deadline == deadline.at || self.length <= deadline.delay)
     }
 }
 

@@ -213,6 +213,13 @@ impl<H: Host> Runner<H> {
         conversation
     }
 
+    /// A run whose end was saved is over, whether or not somebody was shown the end before the process died.
+    fn take_up(&self, restored: Result<Session, RestoreError>) -> Result<Conversation<H>, Error> {
+        let mut session = restored.map_err(unreadable)?;
+        session.close_ended();
+        Ok(self.begin(session))
+    }
+
     /// Starts an empty conversation.
     ///
     /// # Errors
@@ -225,14 +232,13 @@ impl<H: Host> Runner<H> {
     }
 
     /// Takes up the conversation of a snapshot. What was open when it was saved goes on with
-    /// [`Conversation::resume`].
+    /// [`Conversation::resume`]; a run whose end was saved is over, and its end is not shown again.
     ///
     /// # Errors
     ///
     /// `invalid-input` when the text is not a snapshot, is damaged, or was written by a newer version.
     pub fn restore(&self, snapshot: &str) -> Result<Conversation<H>, Error> {
-        let session = Session::restore(snapshot, self.agent.clone(), self.host.now()).map_err(unreadable)?;
-        Ok(self.begin(session))
+        self.take_up(Session::restore(snapshot, self.agent.clone(), self.host.now()))
     }
 
     /// As [`restore`](Self::restore), for a text that is what the journal holds: checkpoints add to it. After `restore` the
@@ -242,8 +248,7 @@ impl<H: Host> Runner<H> {
     ///
     /// As for `restore`.
     pub fn restore_stored(&self, stored: &str) -> Result<Conversation<H>, Error> {
-        let session = Session::restore_stored(stored, self.agent.clone(), self.host.now()).map_err(unreadable)?;
-        Ok(self.begin(session))
+        self.take_up(Session::restore_stored(stored, self.agent.clone(), self.host.now()))
     }
 
     /// Takes up the conversation that a store keeps under an id, or begins it there. From now on it is saved before anything

@@ -87,8 +87,6 @@ export class Session<T extends ToolSet = ToolSet> {
   readonly #callNames = new Map<string, string>();
   /** What was decided before a run had begun. */
   #decisions: ((run: CoreRun) => void)[] = [];
-  /** Whether the end of a run was saved and is still to be said in the module. */
-  #isEnding = false;
   #error: ErrorInfo | undefined;
   #state: SessionState | undefined;
 
@@ -290,7 +288,6 @@ export class Session<T extends ToolSet = ToolSet> {
     const text = this.#saved.text;
     const restored = text === undefined ? undefined : contentsOf(text);
     this.#status = restored?.isOpen === true ? "interrupted" : "idle";
-    this.#isEnding = restored?.isEnding === true;
     this.#pending = restored?.pending ?? [];
     this.#clientCalls = (restored?.started ?? [])
       .filter(({ path }) => this.#parts.isClientSide(path))
@@ -348,8 +345,6 @@ export class Session<T extends ToolSet = ToolSet> {
     const held: Held = { agent, conversation, isOwn, life, release: () => this.#release() };
     this.#held = held;
     registry.register(this, held, held);
-    if (this.#isEnding) await finish(conversation, life);
-    this.#isEnding = false;
     return held;
   }
 
@@ -512,21 +507,6 @@ const OPEN: ReadonlySet<SessionStatus> = new Set<SessionStatus>([
   "awaiting-approval",
   "awaiting-result",
 ]);
-/** Reads what is left of a run whose end was saved. */
-async function finish(conversation: CoreConversation, life: Life): Promise<void> {
-  const run = conversation.resume();
-  if (run === undefined) return;
-  const next = (): Promise<number> =>
-    new Promise((resolve, reject) => {
-      const forget = life.onEnd(reject);
-      run.next((...batch) => {
-        forget();
-        resolve(batch.length);
-      });
-    });
-  while ((await next()) > 0);
-  run.free();
-}
 
 /** After these, going on from an older checkpoint would do something a second time. */
 const CHECKPOINTS: ReadonlySet<string> = new Set<AgentEvent["type"]>(["tool-start", "tool-result", "step-end"]);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use crablet::ErrorKind;
 use crablet::agent::{Save, Status};
+use crablet::host::{MemoryStore, Store};
 use serde_json::Value;
 
 use super::support::ScriptedHost;
@@ -81,6 +82,29 @@ fn a_tool_that_had_started_is_not_run_again() {
     let result = events.iter().find(|event| event["type"] == "tool-result").unwrap();
     assert_eq!(result["isError"], true);
     assert_eq!(*ran.lock().unwrap(), 1, "run once in both lives together");
+}
+
+#[test]
+fn a_run_whose_end_was_saved_is_over_for_whoever_opens_it_again() {
+    let host = ScriptedHost::new();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let first = runner(&host, &host.model().text("Hello."));
+    host.block_on(async {
+        let conversation = first.open(store.clone(), "monday").await.unwrap();
+        conversation.send("greet").unwrap().answer().await.unwrap();
+    });
+
+    let model = host.model().text("Again.");
+    let second = runner(&host, &model);
+    let conversation = host.block_on(second.open(store.clone(), "monday")).unwrap();
+    assert_eq!(conversation.status(), Status::Idle);
+    assert!(conversation.resume().is_none(), "there is nothing to go on with");
+    let events = host.block_on(events(conversation.send("and again").unwrap()));
+    let shown = types(&events);
+    assert_eq!((shown.matches("run-start").count(), shown.matches("run-end").count()), (1, 1), "{shown}");
+    assert_eq!(model.requests()[0].messages.len(), 3);
+    let reopened = host.block_on(runner(&host, &host.model()).open(store, "monday")).unwrap();
+    assert_eq!((reopened.history().len(), reopened.status()), (4, Status::Idle), "what came after was saved");
 }
 
 #[test]

@@ -257,6 +257,30 @@ fn a_timeout_comes_in_time_although_the_clock_is_set_back() {
     assert_eq!(host.elapsed() - started, 1_000);
 }
 
+#[test]
+fn a_timeout_comes_in_time_although_the_clock_was_set_forward_before() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "jumps", "{}")]).calls(&[("c2", "hangs", "{}")]).text("I see.");
+    let (mut jumps, mut hangs) = (definition("jumps"), definition("hangs"));
+    jumps.timeout = Some(100_000);
+    hangs.timeout = Some(20_000);
+    let clock = host.clone();
+    let runner = runner(&host, &model)
+        .tool(jumps, move |_: Value, _| {
+            let clock = clock.clone();
+            async move {
+                clock.pause(1).await;
+                // The sleep for this tool's timeout ends soon by the clock, and knows nothing of it.
+                clock.set_forward(90_000);
+                "jumped"
+            }
+        })
+        .tool(hangs, |_: Value, _| std::future::pending::<String>());
+    let started = host.elapsed();
+    host.block_on(runner.run("go")).unwrap();
+    assert_eq!(host.elapsed() - started, 20_001);
+}
+
 /// A tool that knows for itself which calls need no one's word.
 struct Careful;
 

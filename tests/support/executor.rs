@@ -23,6 +23,8 @@ struct State {
     elapsed: u64,
     /// By how much the wall clock was set back.
     set_back: u64,
+    /// By how much it was set forward.
+    set_forward: u64,
     next: u64,
     sleepers: BTreeMap<(u64, u64), Waker>,
     spawned: Vec<Spawned>,
@@ -35,7 +37,7 @@ impl VirtualTime {
     pub(crate) fn now(&self) -> Millis {
         {
             let state = self.state.lock().unwrap();
-            Millis(START + state.elapsed - state.set_back)
+            Millis(START + state.elapsed + state.set_forward - state.set_back)
         }
     }
 
@@ -60,6 +62,11 @@ impl VirtualTime {
     /// Sets the wall clock back; sleepers sleep as long as they were told to.
     pub(crate) fn set_back(&self, milliseconds: u64) {
         self.state.lock().unwrap().set_back += milliseconds;
+    }
+
+    /// Sets the wall clock forward; sleepers sleep as long as they were told to.
+    pub(crate) fn set_forward(&self, milliseconds: u64) {
+        self.state.lock().unwrap().set_forward += milliseconds;
     }
 
     /// Lets the clock jump without any sleeper noticing, as a machine that was asleep does.

@@ -79,6 +79,11 @@ impl ScriptedHost {
         self.time.set_back(milliseconds);
     }
 
+    /// Sets the wall clock forward.
+    pub(crate) fn set_forward(&self, milliseconds: u64) {
+        self.time.set_forward(milliseconds);
+    }
+
     /// How many sleeps are pending.
     pub(crate) fn sleepers(&self) -> usize {
         self.time.sleepers()
