@@ -184,9 +184,9 @@ fn nothing_shows_in_debug_output() {
 
 #[test]
 fn nothing_of_the_keys_in_an_address_shows_when_its_server_repeats_them() {
-    let [secret, .., user, password] = PLANTED;
+    let [.., user, password] = PLANTED;
     let encode = |secret: &str| forms(secret)[2].clone();
-    let url = format!("https://{}:{}@models.example/v1?key={}", encode(user), encode(password), encode(secret));
+    let url = format!("https://{}:{}@models.example/v1", encode(user), encode(password));
     for failure in failures() {
         let mut agent = Agent::new(openai_chat::compatible(&url, "m"));
         agent.policy.max_attempts = 1;
@@ -194,8 +194,31 @@ fn nothing_of_the_keys_in_an_address_shows_when_its_server_repeats_them() {
         let conversation = Runner::new(host.clone(), agent).conversation().unwrap();
         let run = conversation.send("Hello?").unwrap();
         let error = host.block_on(run.answer()).unwrap_err();
-        shows_none(&[secret, user, password], "the error", &printed(&error));
+        shows_none(&[user, password], "the error", &printed(&error));
         shows_none(&PLANTED, "a request's debug output", &format!("{:?}", host.requests()));
+    }
+}
+
+/// What is wrong with how a model is reached is told before anything is sent, without what it is about.
+#[test]
+fn a_model_that_cannot_be_reached_as_it_is_set_up_is_told_so_without_its_key() {
+    let encoded = &forms(PLANTED[0])[2];
+    let reached = |url: &str| openai_chat::compatible(url, "m");
+    let key = |key: &str| Credentials::Key(key.to_owned());
+    for (model, credentials, kind, told) in [
+        (reached(&format!("https://models.example/v1?key={encoded}")), Credentials::None, "invalid-input", "query"),
+        (reached(&format!("https://models.example/v1#{encoded}")), Credentials::None, "invalid-input", "fragment"),
+        (reached("https://models.example/v1"), key(""), "auth", "empty"),
+        (reached("https://models.example/v1"), key(" \n"), "auth", "empty"),
+        (reached("https://models.example/v1"), key(&format!("{} \u{e9}", PLANTED[0])), "auth", "non-ASCII"),
+    ] {
+        let host = ScriptedHost::new();
+        let runner = Runner::new(host.clone(), Agent::new(model)).credentials(credentials);
+        let error = host.block_on(runner.run("Hello?")).unwrap_err();
+        assert_eq!(error.kind().as_str(), kind, "{error}");
+        assert!(error.message().contains(told), "{error}");
+        assert!(host.requests().is_empty(), "nothing was sent");
+        shows_none(&PLANTED, "the error", &printed(&error));
     }
 }
 

@@ -53,9 +53,10 @@ async fn answer_over_http<H: Host>(
     port: &Port,
     secrets: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let Access::Http { wire, headers, .. } = &request.model.access else {
+    let Access::Http { wire, headers, base_url } = &request.model.access else {
         return Err(Error::new(ErrorKind::Internal, "this model is not called over HTTP"));
     };
+    check_address(request, base_url.as_deref().unwrap_or_default())?;
     let driver = port.driver().upgrade().ok_or_else(|| Error::new(ErrorKind::Aborted, "the conversation is gone"))?;
     let mut message = driver.with_cache(|cache| wire.encode(request, cache))?;
     drop(driver);
@@ -115,6 +116,18 @@ async fn answer_over_http<H: Host>(
             return Ok(());
         }
     }
+}
+
+/// Refuses an address to which no path can be appended. It is not shown, since it may hold a key.
+fn check_address(request: &ModelRequest, url: &str) -> Result<(), Error> {
+    if !url.contains(['?', '#']) {
+        return Ok(());
+    }
+    let message = format!(
+        "the address of the model \"{}\" has a query or a fragment, and paths are appended to it: give a key as a key or in a header",
+        request.model.id
+    );
+    Err(Error::new(ErrorKind::InvalidInput, message))
 }
 
 /// Lets the hook put another body in the place of the encoded one.

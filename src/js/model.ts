@@ -49,11 +49,15 @@ export interface Prices {
 export interface ProviderOptions {
   /**
    * The key, or a function that supplies it, called for each request: for short-lived tokens. It is sent to `baseUrl` and
-   * nowhere else, and is in no event, error or snapshot. Whoever can read a page can read a key in it: for pages of others
+   * nowhere else, and is in no event, error or snapshot. An empty one is an error of kind `auth`. Whoever can read a page can read a key in it: for pages of others
    * than yourself, point `baseUrl` to a server of yours that adds the key.
    */
   readonly apiKey?: string | (() => MaybePromise<string>);
-  /** The address that paths such as `/chat/completions` are appended to. Default: the provider's own. */
+  /**
+   * The address that paths such as `/chat/completions` are appended to. Default: the provider's own. In a page it may be one within
+   * the page's origin, such as `/api/model`. One of another scheme than http and https, or with a query, a fragment or a password, is
+   * an error of kind `invalid-input`.
+   */
   readonly baseUrl?: string | URL;
   /** Further headers of every request. */
   readonly headers?: HeadersInit;
@@ -356,7 +360,24 @@ function model(
 ): Model {
   if (typeof id !== "string" || id === "")
     throw invalidInput(`${provider}() needs the name of a model as its first argument`);
+  checkAddress(provider, options.baseUrl);
   return { provider, id, settings: { wire, options, credentials } };
+}
+
+/** Refuses an address that no request can go to. It is not shown, since it may hold a key. */
+function checkAddress(provider: string, baseUrl: string | URL | undefined): void {
+  if (baseUrl === undefined) return;
+  const page = globalThis.location?.href;
+  const url = URL.canParse(String(baseUrl), page) ? new URL(baseUrl, page) : undefined;
+  const problem =
+    url === undefined || !/^https?:$/.test(url.protocol)
+      ? "is no address of http or https"
+      : url.username + url.password !== ""
+        ? "has a user name or a password, with which no request can be made: use headers"
+        : url.search + url.hash !== ""
+          ? "has a query or a fragment, and paths are appended to it: give a key as apiKey or in headers"
+          : undefined;
+  if (problem !== undefined) throw invalidInput(`the baseUrl of ${provider}() ${problem}`);
 }
 
 /** A name that becomes part of an address, where anything else would lead the credentials elsewhere. */
@@ -371,5 +392,5 @@ function named(provider: string, option: string, value: unknown): string {
 /** What a supplier of credentials gave, which is never shown. */
 function text(supplier: string, value: unknown, member?: string): string {
   if (typeof value === "string" && value !== "") return value;
-  throw new TypeError(`${supplier}() gave no ${member ?? "text"}`);
+  throw new TypeError(`${supplier}() gave ${value === "" ? "an empty" : "no"} ${member ?? "text"}`);
 }

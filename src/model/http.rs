@@ -186,18 +186,19 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// `auth` when the key holds characters that no header can carry, which is what a key with a line break pasted
-    /// along with it looks like.
+    /// `auth` when the key is empty, or holds characters that no header can carry, which is what a key with a line break
+    /// pasted along with it looks like.
     pub fn key(&self) -> Result<Option<&str>, Error> {
         let Self::Key(key) = self else { return Ok(None) };
         let key = key.trim();
-        if key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Ok(Some(key).filter(|key| !key.is_empty()));
-        }
-        Err(Error::new(
-            crate::ErrorKind::Auth,
-            "the API key holds spaces, line breaks or non-ASCII characters; copy it again without them",
-        ))
+        let problem = if key.is_empty() {
+            "the API key is empty; give none to a server that needs none"
+        } else if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(Some(key));
+        } else {
+            "the API key holds spaces, line breaks or non-ASCII characters; copy it again without them"
+        };
+        Err(Error::new(crate::ErrorKind::Auth, problem))
     }
 }
 

@@ -106,7 +106,8 @@ impl Model {
         self
     }
 
-    /// The same model at another address: a proxy, a gateway, a compatible server. Paths are appended to it.
+    /// The same model at another address: a proxy, a gateway, a compatible server. Paths are appended to it, so that a call to one
+    /// with a query or a fragment fails with `invalid-input`.
     #[must_use]
     pub fn with_base_url(mut self, url: impl Into<Arc<str>>) -> Self {
         if let Access::Http { base_url, .. } = &mut self.access {
