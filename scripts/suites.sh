@@ -18,7 +18,7 @@ test    | page       | npm:www                                                  
 further | lint       | rust wasm windows deny hack npm:.                            | scripts/lint.sh
 further | audit      | node rust deny                                               | node scripts/audit.mjs
 further | docs       | rust npm:src/js npm:docs/reference                           | node scripts/reference.mjs && node scripts/site.mjs
-further | golden     | npm:pkg-tests                                                | node pkg-tests/run.mjs golden
+further | golden     | npm:pkg-tests npm:www/demo chromium                          | node pkg-tests/run.mjs golden
 further | api        | rust wasm public-api npm:docs/reference                      | node scripts/api.mjs
 further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs

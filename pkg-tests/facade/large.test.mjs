@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { Agent, anthropic, CrabletError, gemini, mcp, openai, openaiCompatible } from "crablet";
+import { memoryStore } from "crablet/stores";
 import { scriptedModel } from "crablet/test";
 
 const MIB = 2 ** 20;
@@ -26,6 +27,12 @@ WebAssembly.instantiate = async (...args) => {
   memories.push((result.instance ?? result).exports.memory);
   return result;
 };
+
+/**
+ * The most that it may have for an answer of 64 MiB that ends the run: the text while it grows, and once more each in the event of
+ * the step, in that of the end, and in what is saved.
+ */
+const MAX_MODULE_OF_ANSWER = 700 * MIB;
 const moduleBytes = () => Math.max(...memories.map(({ buffer }) => buffer.byteLength));
 
 const state = { answer: undefined, progress: undefined };
@@ -167,5 +174,23 @@ test("an answer that goes on in good pieces ends at the limit of answers and of 
     assert.equal(error.kind, "limit", String(error));
     checkGivenUp();
   }
+  assert.ok(moduleBytes() <= MAX_MODULE_OF_ANSWER, `the module has ${moduleBytes() / MIB} MiB`);
   await worksOn();
+});
+
+test("the longest answer is kept and saved", async () => {
+  const event = (delta, finish_reason = null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+  const piece = event({ content: "x".repeat(MIB) });
+  state.answer = async (response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (let sent = 0; sent < 63; sent += 1)
+      if (!response.write(piece)) await new Promise((resolve) => response.once("drain", resolve));
+    response.end(event({}, "stop"));
+  };
+  const store = memoryStore();
+  const session = await new Agent({ model: MODELS["chat completions"]() }).open("long", store);
+  assert.equal((await session.send("hi").result).text.length, 63 * MIB);
+  assert.ok((await store.read("long")).entries.some((entry) => entry.length > 63 * MIB));
+  assert.ok(moduleBytes() <= MAX_MODULE_OF_ANSWER, `the module has ${moduleBytes() / MIB} MiB`);
 });

@@ -277,3 +277,31 @@ test("what is missing or would change the address is told before anything is sen
     assert.throws(make, (error) => error.kind === "invalid-input" && told.test(error.message));
   }
 });
+
+test("an address that no request can go to, and a key that is empty, are told before anything is sent", async () => {
+  const key = "planted-in-the-address";
+  for (const [baseUrl, told] of [
+    [`${origin}/v1?key=${key}`, /query/],
+    [new URL(`${origin}/v1#${key}`), /fragment/],
+    [`http://user:${key}@127.0.0.1/v1`, /password/],
+    [`/within/the/page/${key}`, /no address/],
+    [`localhost:8080/${key}`, /no address/],
+    [`ftp://127.0.0.1/${key}`, /no address/],
+    [`https://[::/${key}`, /no address/],
+    ["", /no address/],
+  ]) {
+    for (const make of [openai, gemini, (id, options) => vertex(id, { project: "p", ...options })]) {
+      assert.throws(
+        () => make("m", { baseUrl }),
+        (error) => error.kind === "invalid-input" && told.test(error.message) && !error.message.includes(key),
+        String(baseUrl),
+      );
+    }
+  }
+  state.requests.length = 0;
+  for (const apiKey of ["", " ", () => "", async () => " \n"]) {
+    const model = openai("m", { baseUrl: `${origin}/v1`, apiKey });
+    await assert.rejects(new Agent({ model }).run("hi"), { kind: "auth", message: /empty/ });
+  }
+  assert.equal(state.requests.length, 0);
+});

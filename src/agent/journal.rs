@@ -115,7 +115,7 @@ impl Journal {
     }
 
     /// Adds the lines that say what has changed.
-    fn write(&mut self, text: &mut String, conversation: &Conversation, run: Option<&Run>) {
+    fn write(&mut self, text: &mut Vec<u8>, conversation: &Conversation, run: Option<&Run>) {
         let before = text.len();
         self.write_lasting(text, conversation);
         let lasting = text.len();
@@ -127,7 +127,7 @@ impl Journal {
     }
 
     /// What stays true.
-    fn write_lasting(&mut self, text: &mut String, conversation: &Conversation) {
+    fn write_lasting(&mut self, text: &mut Vec<u8>, conversation: &Conversation) {
         let tree = &conversation.tree;
         if !std::mem::replace(&mut self.is_begun, true) {
             line(text, &Header { seed: conversation.ids.seed });
@@ -148,7 +148,7 @@ impl Journal {
     }
 
     /// What is true until the open step is over.
-    fn write_open(&mut self, text: &mut String, run: Option<&Run>) {
+    fn write_open(&mut self, text: &mut Vec<u8>, run: Option<&Run>) {
         let calls = run.map(calls_of).unwrap_or_default();
         self.results.retain(|stored| calls.iter().any(|call| call.call.call_id == *stored));
         self.within.retain(|(call_id, _)| calls.iter().any(|call| call.call.call_id == *call_id));
@@ -161,12 +161,12 @@ impl Journal {
                 self.results.push(call_id.clone());
             }
             if let Some(Session { conversation, run, .. }) = session_of(call) {
-                let mut inner = String::new();
+                let mut inner = Vec::new();
                 let mut journal = self.take_within(call_id);
                 journal.write_lasting(&mut inner, conversation);
                 journal.write_open(&mut inner, run.as_ref());
                 self.within.push((call_id.clone(), journal));
-                for entry in inner.lines() {
+                for entry in into_text(inner).lines() {
                     write_within(text, call_id, entry);
                 }
             }
@@ -181,9 +181,9 @@ impl Journal {
 
 /// The whole session.
 pub(super) fn whole(conversation: &Conversation, run: Option<&Run>) -> String {
-    let mut text = String::new();
+    let mut text = Vec::new();
     Journal::default().write(&mut text, conversation, run);
-    text
+    into_text(text)
 }
 
 /// What has changed since the last time.
@@ -193,9 +193,10 @@ pub(super) fn changes(conversation: &mut Conversation, run: Option<&Run>) -> Sav
     if !is_added {
         journal = Journal::default();
     }
-    let mut text = String::new();
+    let mut text = Vec::new();
     journal.write(&mut text, conversation, run);
     conversation.journal = journal;
+    let text = into_text(text);
     if is_added { Save::Append(text) } else { Save::Replace(text) }
 }
 
@@ -214,24 +215,35 @@ fn session_of(call: &Call) -> Option<&Session> {
     if matches!(call.stage, Stage::Delegated { .. }) { call.session.as_deref() } else { None }
 }
 
-fn line(text: &mut String, value: &impl Serialize) {
-    // Nothing in a session can fail to be written: its maps have text for keys, and raw JSON was checked when it came in.
-    let mut written = serde_json::to_string(value).unwrap_or_default();
+/// Writes a line behind the others, since a copy of a line can be as large as an answer.
+fn line(text: &mut Vec<u8>, value: &impl Serialize) {
+    let before = text.len();
+    write_json(text, value);
     // Raw JSON is kept to the letter, line feeds between its tokens too: such an entry is written as a text.
-    if written.contains('\n') {
-        written = serde_json::to_string(&written).unwrap_or_default();
+    if text.get(before..).is_some_and(|written| written.contains(&b'\n')) {
+        let written = into_text(text.split_off(before));
+        write_json(text, &written);
     }
-    text.push_str(&written);
-    text.push('\n');
+    text.push(b'\n');
 }
 
 /// Writes an entry of a sub-agent's session.
-fn write_within(text: &mut String, call_id: &CallId, entry: &str) {
-    text.push_str(r#"{"type":"within","callId":"#);
-    text.push_str(&serde_json::to_string(call_id).unwrap_or_default());
-    text.push_str(r#","entry":"#);
-    text.push_str(entry);
-    text.push_str("}\n");
+fn write_within(text: &mut Vec<u8>, call_id: &CallId, entry: &str) {
+    text.extend_from_slice(br#"{"type":"within","callId":"#);
+    write_json(text, call_id);
+    text.extend_from_slice(br#","entry":"#);
+    text.extend_from_slice(entry.as_bytes());
+    text.extend_from_slice(b"}\n");
+}
+
+fn write_json(text: &mut Vec<u8>, value: &impl Serialize) {
+    // Nothing in a session can fail to be written: its maps have text for keys, and raw JSON was checked when it came in.
+    let _written = serde_json::to_writer(text, value);
+}
+
+/// What was written is text.
+fn into_text(written: Vec<u8>) -> String {
+    String::from_utf8(written).unwrap_or_default()
 }
 
 struct MessageLine<'tree> {

@@ -50,9 +50,10 @@ pub(super) struct AnswerDecoder {
 #[derive(Debug, Default)]
 pub(super) struct Kept(usize);
 
-/// The most bytes of one answer that are kept: a few pictures of the largest kind, or a hundred times the longest text. A
-/// stream that never ends must not fill the memory.
-const MAX_ANSWER_BYTES: usize = 128 * 1024 * 1024;
+/// The most bytes of one answer that are kept: two events of the largest kind, such as pictures, or fifty times the longest text. A
+/// stream that never ends must not fill the memory, where an answer is several times: in the message, in the events of its end
+/// and in what is saved.
+const MAX_ANSWER_BYTES: usize = 2 * MAX_EVENT_BYTES;
 
 impl Kept {
     /// Counts the events that came of a payload, which are those from `before` on. Of one without events the decoder may

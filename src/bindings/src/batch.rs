@@ -18,16 +18,18 @@ impl Batch {
     #[cfg_attr(crablet_small, optimize(speed))]
     pub(crate) fn encode(events: &[Event]) -> Self {
         let mut batch = Self { table: Vec::with_capacity(events.len() * 3), ..Self::default() };
+        let mut others = Vec::new();
         for event in events {
             match &event.kind {
                 EventKind::TextDelta(block, delta) => batch.delta(TEXT, block.0, delta),
                 EventKind::ReasoningDelta(block, delta) => batch.delta(REASONING, block.0, delta),
                 EventKind::ToolInputDelta(block, delta) => batch.delta(TOOL_INPUT, block.0, delta),
-                _ => batch.other(event),
+                _ => batch.other(event, &mut others),
             }
         }
-        if let Some(others) = &mut batch.others {
-            others.push(']');
+        if !others.is_empty() {
+            others.push(b']');
+            batch.others = String::from_utf8(others).ok();
         }
         batch
     }
@@ -39,12 +41,15 @@ impl Batch {
         self.table.extend([kind, block, u32::try_from(length).unwrap_or(u32::MAX)]);
     }
 
-    fn other(&mut self, event: &Event) {
+    /// Writes an event behind the others, since a copy of an event can be as large as an answer.
+    fn other(&mut self, event: &Event, others: &mut Vec<u8>) {
+        let before = others.len();
+        others.push(if before == 0 { b'[' } else { b',' });
         // Writing an event fails only where a map has keys that are not text, and no event has one.
-        let Ok(json) = serde_json::to_string(event) else { return };
-        let others = self.others.get_or_insert_default();
-        others.push(if others.is_empty() { '[' } else { ',' });
-        others.push_str(&json);
+        if serde_json::to_writer(&mut *others, event).is_err() {
+            others.truncate(before);
+            return;
+        }
         self.table.extend([OTHER, 0, 0]);
     }
 }
