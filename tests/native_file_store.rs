@@ -5,6 +5,7 @@
 #[path = "support/store_contract.rs"]
 mod store_contract;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,6 +58,25 @@ async fn files_have_the_names_that_the_npm_package_gives_them() {
     store.replace("user:7/чат.1", 0, "{\"format\":1}\n".into()).await.unwrap();
     store.append("user:7/чат.1", 1, "two\n".into()).await.unwrap();
     assert_eq!(folder.names("user%3A7%2F%D1%87%D0%B0%D1%82%2E1"), ["0000000001.jsonl", "0000000002.jsonl"]);
+}
+
+/// What the npm package wrote goes on, whichever version wrote it.
+#[tokio::test]
+async fn files_of_the_npm_package_are_read() {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("pkg-tests/golden/older/files.json");
+    let files: BTreeMap<String, String> = serde_json::from_str(&fs::read_to_string(golden).unwrap()).unwrap();
+    let folder = Folder::new("older");
+    for (name, text) in files {
+        let path = folder.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let store = FileStore::new(&folder.0);
+    for (id, version, lines) in [("monday", 2, 3), ("user:7/чат.1", 3, 2)] {
+        let Stored { text, version: stored, .. } = store.read(id).await.unwrap().unwrap();
+        assert_eq!((stored, text.lines().count()), (version, lines), "{id}");
+        assert_eq!(store.append(id, version, "more\n".to_owned()).await.unwrap(), version + 1);
+    }
 }
 
 #[tokio::test]

@@ -164,6 +164,10 @@ impl StateDirectory {
 }
 
 #[cfg(test)]
+#[path = "state_golden_tests.rs"]
+mod golden_tests;
+
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
