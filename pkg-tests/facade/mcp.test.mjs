@@ -190,6 +190,36 @@ test("the shim is reached by the WebSocket that is given", async () => {
   assert.ok(!JSON.stringify(RefusedSocket.seen).includes("A".repeat(43)));
 });
 
+/** A class whose sockets do not open, and that tells of an error when one is closed all the same, as platforms do. */
+class UnopenedSocket {
+  static closed = [];
+  readyState = 0;
+  close() {
+    // With the handler of that moment: the socket may be forgotten by then.
+    UnopenedSocket.closed.push(() => this.onerror?.({ type: "error" }));
+  }
+}
+
+test("a socket that was given up before it was open may tell of an error afterwards", async () => {
+  const told = deferred();
+  const running = new Agent({
+    model: async function* () {
+      await told.promise;
+      yield "unharmed";
+    },
+  }).run("hello");
+  const controller = new AbortController();
+  const shim = mcp.shim({ server: "files", token: `key.${"A".repeat(43)}`, WebSocket: UnopenedSocket });
+  const connecting = mcp.connect(shim, { signal: controller.signal });
+  await new Promise((resolve) => setTimeout(resolve));
+  controller.abort();
+  await assert.rejects(connecting, (error) => error.name === "AbortError");
+  while (UnopenedSocket.closed.length === 0) await new Promise((resolve) => setTimeout(resolve));
+  for (const tell of UnopenedSocket.closed) tell();
+  told.resolve();
+  assert.equal((await running).text, "unharmed");
+});
+
 test("where there is no WebSocket, the error says what to do", async (context) => {
   const { WebSocket } = globalThis;
   context.after(() => Object.assign(globalThis, { WebSocket }));

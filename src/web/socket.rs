@@ -159,7 +159,6 @@ struct Handlers {
     _open: Closure<dyn FnMut()>,
     _message: Closure<dyn FnMut(MessageEvent)>,
     _close: Closure<dyn FnMut(CloseEvent)>,
-    _error: Closure<dyn FnMut()>,
 }
 
 impl Handlers {
@@ -190,13 +189,17 @@ impl Handlers {
             })
         };
         // `close` follows and says more, but an `error` without a handler ends Node with the package ws.
-        let error = Closure::new(|| {});
-        socket.set_onerror(Some(callback(&error)));
+        IGNORED.with(|ignored| socket.set_onerror(Some(callback(ignored))));
         socket.set_onopen(Some(callback(&open)));
         socket.set_onmessage(Some(callback(&message)));
         socket.set_onclose(Some(callback(&close)));
-        Self { _open: open, _message: message, _close: close, _error: error }
+        Self { _open: open, _message: message, _close: close }
     }
+}
+
+thread_local! {
+    /// The handler of errors. Never dropped: a socket that is closed before it was open tells of an error afterwards.
+    static IGNORED: Closure<dyn Fn()> = Closure::new(|| {});
 }
 
 fn callback<T: ?Sized>(closure: &Closure<T>) -> &js_sys::Function {
