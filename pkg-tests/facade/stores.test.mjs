@@ -157,6 +157,21 @@ test("sessions that make room for others in the module lose nothing", async () =
   assert.equal(again.getState().messages.length, 4);
 });
 
+test("a session that makes room for others in the module does not keep out who opened its conversation since", async () => {
+  const store = memoryStore();
+  const agent = new Agent({
+    model: async function* ({ messages }) {
+      yield `${messages.length}`;
+    },
+  });
+  const first = await agent.open("chat", store);
+  await first.send("a").result;
+  const second = await agent.open("chat", store);
+  for (let number = 0; number < 20; number += 1) await agent.session().send("a").result;
+  assert.equal((await second.send("b").result).text, "3");
+  await assert.rejects(first.send("c").result, (error) => error.kind === "conflict");
+});
+
 test("a fork begins elsewhere in a store", async () => {
   const store = memoryStore();
   const session = await new Agent({ model: scriptedModel(["one", "two"]) }).open("chat", store);

@@ -10,6 +10,8 @@ export class Place {
   readonly #store: SessionStore;
   readonly #id: string;
   #version: number;
+  /** Lines that the next write takes with it. */
+  #kept = "";
   /** Whether something is missing in the store. */
   #isBehind = false;
   #turn: Promise<unknown> = Promise.resolve();
@@ -20,13 +22,20 @@ export class Place {
     this.#version = version;
   }
 
+  /** Has the next write put these lines before its own. */
+  keep(lines: string): void {
+    this.#kept = isWhole(lines) ? lines : this.#kept + lines;
+  }
+
   /**
    * Writes lines behind all that were written before; `whole` gives the text that ends with them.
    *
    * @throws CrabletError `conflict` when somebody else wrote the conversation, `storage` for everything else.
    */
   write(lines: string, whole: () => string): Promise<void> {
-    const writing = this.#turn.then(() => this.#write(lines, whole));
+    const all = isWhole(lines) ? lines : this.#kept + lines;
+    this.#kept = "";
+    const writing = this.#turn.then(() => this.#write(all, whole));
     this.#turn = writing.catch(() => {});
     return writing;
   }

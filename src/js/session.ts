@@ -283,6 +283,15 @@ export class Session<T extends ToolSet = ToolSet> {
     await this.#place?.write(lines, whole);
   }
 
+  /**
+   * Adds lines to what is saved that a store is given with the next ones. It has the end of the last run, and somebody may have
+   * opened the conversation since: who writes without being asked to would keep them out.
+   */
+  #keep(lines: string): void {
+    this.#saved.add(lines);
+    this.#place?.keep(lines);
+  }
+
   /** Takes up what is saved. */
   #restored(): Transcript {
     const text = this.#saved.text;
@@ -481,8 +490,7 @@ export class Session<T extends ToolSet = ToolSet> {
     registry.unregister(held);
     // A dead instance has nothing to release; the last saved text stands.
     if (liveOf(held) === undefined) return;
-    // What a store refuses now it is given again with the next write.
-    if (!this.#isOnce) this.#add(held.conversation.changes()).catch(() => {});
+    if (!this.#isOnce) this.#keep(held.conversation.changes());
     free(held);
   }
 
