@@ -73,8 +73,8 @@ golden-accept: package ## Commits to what is there now: writes the golden files;
 fuzz: ## Runs each fuzz target for FUZZ_SECONDS (60)
 	@scripts/with.sh fuzz -- scripts/fuzz.sh
 
-faults: ## Injects FAULTS (10000) faults at model, MCP server, shim and store, from the script SEED on, and checks what must hold
-	@scripts/with.sh rust -- scripts/faults.sh
+faults: package ## Injects FAULTS (10000) faults at model, MCP server, shim and store of crate and package, from the script SEED on
+	@scripts/with.sh $(package_needs) npm:pkg-tests -- scripts/faults.sh
 
 lint: ## Checks formatting, lints, docs, features, dependencies and the purity of the core
 	@scripts/lint.sh

@@ -2,8 +2,8 @@
 // of its own. What is inside of a function no bundler takes out, so what wasm-bindgen writes many times, or for platforms that the
 // package does not run on, is written shorter here.
 
-/** The module that src/js/load/bindings.d.ts declares. */
-export function bindingsOf(glue) {
+/** The module that src/js/load/bindings.d.ts declares; `further` runs with each instance. */
+export function bindingsOf(glue, further = "") {
   let short = glue;
   for (const [what, pattern, replacement] of REWRITTEN) {
     const rewritten = short.replaceAll(pattern, replacement);
@@ -15,7 +15,7 @@ export function bindingsOf(glue) {
   return `export function createBindings(guard, { setTimeout, clearTimeout }) {
 ${short}
 ${SHARED}
-return {
+${further}return {
   AgentHandle, McpHandle, SseHandle, CancelHandle,
   imports: __wbg_get_imports(),
   start(instance) {

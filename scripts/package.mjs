@@ -1,5 +1,6 @@
 // Builds the npm package into dist/: the module, the declarations, each entry, the tarball. `--dev` builds the module fast
-// and big; `--facade` takes the module of the build before, when nothing changed but JavaScript.
+// and big; `--facade` takes the module of the build before, when nothing changed but JavaScript. `--planted` builds a package for the
+// fault harness alone into dist/planted/, whose defects are planted by `globalThis.plantDefect(number)`.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,10 +13,12 @@ import { shortNames } from "./short-names.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const source = join(root, "src/js");
-const glue = join(root, "dist/wasm");
-const staging = join(root, "dist/package");
+const isPlanted = process.argv.includes("--planted");
+const isDev = isPlanted || process.argv.includes("--dev");
+const dist = join(root, isPlanted ? "dist/planted" : "dist");
+const glue = join(dist, "wasm");
+const staging = join(dist, "package");
 const shipped = join(staging, "crablet.wasm");
-const isDev = process.argv.includes("--dev");
 const require = createRequire(join(source, "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
 const { build } = await load("esbuild");
@@ -43,10 +46,10 @@ if (kept === undefined) optimise(short.module);
 else writeFileSync(shipped, kept);
 const module = readFileSync(shipped);
 await inline(module);
-run(join(source, "node_modules/.bin/tsc"), ["--project", source]);
+if (!isPlanted) run(join(source, "node_modules/.bin/tsc"), ["--project", source]);
 await buildEntries();
 writeManifest();
-run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", join(root, "dist"), staging]);
+run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", dist, staging]);
 
 /** The module and the glue of wasm-bindgen. The feature section stays in: wasm-opt reads from it what it may use. */
 function buildModule() {
@@ -67,6 +70,7 @@ function buildModule() {
         ...profile,
         "--",
         ...cargo,
+        ...(isPlanted ? ["--features", "planted-defects"] : []),
       ],
     ],
     { ...variables, RUSTFLAGS: [...flags, ...remappedPaths()].join(" ") },
@@ -76,7 +80,8 @@ function buildModule() {
 /** The module as wasm-bindgen left it and the glue to `createBindings`, with short names in both. */
 function shortened() {
   const built = readFileSync(join(glue, "crablet_bg.wasm"));
-  return shortNames(built, bindingsOf(readFileSync(join(glue, "crablet.js"), "utf8")));
+  const further = isPlanted ? "globalThis.plantDefect = plant;\n" : "";
+  return shortNames(built, bindingsOf(readFileSync(join(glue, "crablet.js"), "utf8"), further));
 }
 
 /** The module as it is shipped. The names of its functions stay beside the package, for scripts/size.mjs. */
@@ -184,7 +189,7 @@ function resolver(module) {
     name: "crablet",
     setup(build) {
       build.onResolve({ filter: /^#(bindings|catalog|module)$/ }, ({ path }) => ({ path: files[path] }));
-      build.onLoad({ filter: /[\\/]dist[\\/]wasm[\\/]crablet\.js$/ }, () => ({ contents: short.glue }));
+      build.onLoad({ filter: /[\\/]wasm[\\/]crablet\.js$/ }, () => ({ contents: short.glue }));
       build.onResolve({ filter: /^#inlined$/ }, () => ({ path: "./inlined.js", external: true }));
       build.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({ path, external: true }));
     },

@@ -23,10 +23,11 @@ const TEST_PACKAGES = [
 /**
  * Packs nothing: installs the tarball that `make package` left in dist/.
  *
+ * @param {string} [dist] another folder with a tarball
  * @returns {Promise<{ folder: string, tarball: string, tests: string, remove: () => Promise<void> }>} `tests` is the copy of pkg-tests/
  */
-export async function createProject() {
-  const tarball = await findTarball();
+export async function createProject(dist = join(repository, "dist")) {
+  const tarball = await findTarball(dist);
   const folder = await mkdtemp(join(tmpdir(), "crablet-package-"));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
@@ -53,12 +54,12 @@ export function copyPackage(project, folder) {
   });
 }
 
-async function findTarball() {
+async function findTarball(dist) {
   const { version } = JSON.parse(await readFile(join(repository, "src/js/package.json"), "utf8"));
   const name = `crablet-${version}.tgz`;
-  const files = await readdir(join(repository, "dist")).catch(() => []);
-  if (!files.includes(name)) throw new Error(`dist/${name} is missing: run make package first`);
-  return join(repository, "dist", name);
+  const files = await readdir(dist).catch(() => []);
+  if (!files.includes(name)) throw new Error(`${join(dist, name)} is missing: run make package first`);
+  return join(dist, name);
 }
 
 async function linkTestPackages(folder) {

@@ -1,20 +1,18 @@
-//! Plays scripts of the native crate until there were enough faults, and says what came of it.
+//! Plays scripts until there were enough faults, and says what came of it.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
-use crablet::native::NativeHost;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream;
 
-use crate::clock::HurriedHost;
+use crate::build::{Build, Verdict, Which};
 use crate::leaks;
-use crate::native::{Native, Verdict};
+use crate::place::Place;
 use crate::plan::Boundary;
 use crate::proxy;
 use crate::shim::Shim;
@@ -72,25 +70,22 @@ pub(crate) fn scratch() -> PathBuf {
     std::env::temp_dir().join(format!("crablet-faults-{}", std::process::id()))
 }
 
-/// Everything that scripts need: the shim, the proxy in front of it, and a host.
+/// Everything that scripts need: a build of crablet, the shim, and the proxy in front of all that crablet talks to.
 pub(crate) struct Stage {
-    pub(crate) native: Native,
-    pub(crate) shim: Shim,
+    pub(crate) build: Build,
+    place: Place,
+    shim: Shim,
     folder: PathBuf,
     files_before: usize,
-    tasks: Arc<AtomicUsize>,
 }
 
 impl Stage {
-    pub(crate) async fn set() -> Self {
+    pub(crate) async fn set(which: &Which) -> Self {
         let folder = scratch();
         let shim = Shim::start(&folder).await.unwrap();
         let world = Arc::new(World::new(shim.port, shim.token.clone()));
         let proxy = proxy::listen(world.clone()).await.unwrap();
-        let files_before = leaks::open_files();
-        let tasks = Arc::new(AtomicUsize::new(0));
-        let native = Native {
-            host: HurriedHost::new(NativeHost::new().unwrap(), tasks.clone()),
+        let place = Place {
             world,
             proxy,
             token: shim.token.clone(),
@@ -98,13 +93,19 @@ impl Stage {
             stores: folder.join("stores"),
             ledger: shim.ledger(),
         };
-        Self { native, shim, folder, files_before, tasks }
+        let build = which.start(&place).await;
+        Self { build, place, shim, folder, files_before: leaks::open_files() }
+    }
+
+    /// Plays a script and judges it.
+    pub(crate) async fn play(&self, seed: u64) -> Verdict {
+        self.build.play(&self.place, seed).await
     }
 
     /// Takes everything down, and says what is left of the scripts after so many tenths of a second.
     pub(crate) async fn strike(self, patience: u32) -> Vec<String> {
-        drop(self.native);
-        let left = leaks::left_over(self.files_before, &self.tasks, &self.shim.ledger(), patience).await;
+        let (files_before, ledger) = (self.files_before, self.place.ledger);
+        let left = self.build.end(patience, || leaks::around(files_before, &ledger)).await;
         drop(self.shim);
         let _kept_by_nobody = std::fs::remove_dir_all(&self.folder);
         left
@@ -112,27 +113,27 @@ impl Stage {
 }
 
 /// Plays what is wanted.
-pub(crate) async fn run(wanted: &Wanted) -> ExitCode {
-    let stage = Stage::set().await;
+pub(crate) async fn run(which: &Which, wanted: &Wanted) -> ExitCode {
+    let stage = Stage::set(which).await;
     let mut broken = 0;
     if let Some(seed) = wanted.only {
-        let verdict = stage.native.play(seed).await;
+        let verdict = stage.play(seed).await;
         println!("{:#?}", verdict.record);
         tell(&verdict);
         broken += verdict.broken.len();
     } else {
-        broken += play(&stage.native, wanted).await;
+        broken += play(&stage, wanted).await;
     }
     for what in stage.strike(leaks::PATIENCE).await {
         println!("BROKEN: when all was over, {what}");
         broken += 1;
     }
-    println!("native: {broken} broken promises");
+    println!("{}: {broken} broken promises", which.name());
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Plays scripts of all boundaries side by side until each has its share of faults. Gives the number of broken promises.
-async fn play(native: &Native, wanted: &Wanted) -> usize {
+async fn play(stage: &Stage, wanted: &Wanted) -> usize {
     let started = Instant::now();
     let progress = RefCell::new(Progress::default());
     let boundaries = wanted.boundaries().map(async |boundary| {
@@ -140,19 +141,25 @@ async fn play(native: &Native, wanted: &Wanted) -> usize {
         // Those that are under way when there is enough are played to their end, so that nothing is left of them.
         let seeds = scripts_of(boundary, wanted.seed).take_while(|_| !is_enough.get());
         let play = |seed| {
-            let native = native.clone();
-            tokio::spawn(async move { native.play(seed).await })
+            let (build, place) = (stage.build.clone(), stage.place.clone());
+            tokio::spawn(async move { build.play(&place, seed).await })
         };
         let mut verdicts = stream::iter(seeds).map(play).buffer_unordered(AT_ONCE);
         while let Some(verdict) = verdicts.next().await {
-            let mut progress = progress.borrow_mut();
-            progress.take(&verdict.unwrap());
+            let is_warm = progress.borrow_mut().take(&verdict.unwrap());
+            if is_warm {
+                let memory = stage.build.memory().await;
+                progress.borrow_mut().warm = Some(memory);
+            }
+            let progress = progress.borrow();
             is_enough.set(progress.tally.is_enough(boundary, wanted.faults) || progress.broken >= ENOUGH);
         }
     });
     join_all(boundaries).await;
     let Progress { tally, mut broken, warm } = progress.into_inner();
-    if let Some(what) = warm.and_then(|warm| leaks::growth(warm, leaks::resident())) {
+    if let Some(warm) = warm
+        && let Some(what) = leaks::growth(warm, stage.build.memory().await)
+    {
         println!("BROKEN: {what}");
         broken += 1;
     }
@@ -170,16 +177,15 @@ struct Progress {
 }
 
 impl Progress {
-    fn take(&mut self, verdict: &Verdict) {
+    /// Takes what came of a script. Says whether the memory is warm with it.
+    fn take(&mut self, verdict: &Verdict) -> bool {
         if verdict.broken.is_empty() {
             self.tally.add(&verdict.injected);
         } else {
             self.broken += 1;
             tell(verdict);
         }
-        if self.tally.scripts == WARM && self.warm.is_none() {
-            self.warm = Some(leaks::resident());
-        }
+        verdict.broken.is_empty() && self.tally.scripts == WARM
     }
 }
 

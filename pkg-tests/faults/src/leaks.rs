@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How long what is on its way to its end may take, in steps of a tenth of a second: longer than the shim's grace and the
@@ -22,34 +21,35 @@ pub(crate) fn resident() -> u64 {
 }
 
 /// How many processes serve the ledger of this folder, guardians included.
-pub(crate) fn servers(ledger: &Path) -> usize {
+fn servers(ledger: &Path) -> usize {
     let needle = ledger.to_string_lossy().into_owned();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let command = |process: fs::DirEntry| fs::read(process.path().join("cmdline")).unwrap_or_default();
     processes.map(command).filter(|command| String::from_utf8_lossy(command).contains(&needle)).count()
 }
 
-/// Waits until nothing is left over; otherwise says what is.
-pub(crate) async fn left_over(files_before: usize, tasks: &AtomicUsize, ledger: &Path, patience: u32) -> Vec<String> {
+/// What is left of the scripts outside of the build: sockets of the proxies, processes of MCP servers.
+pub(crate) fn around(files_before: usize, ledger: &Path) -> Vec<String> {
     let mut left = Vec::new();
+    let (files, servers) = (open_files(), servers(ledger));
+    if files > files_before {
+        left.push(format!("{files} files and sockets are open; {files_before} were before"));
+    }
+    if servers > 0 {
+        left.push(format!("{servers} processes of MCP servers run"));
+    }
+    left
+}
+
+/// Waits until nothing is left over; otherwise says what is.
+pub(crate) async fn left_over(patience: u32, mut look: impl AsyncFnMut() -> Vec<String>) -> Vec<String> {
     for _ in 0..patience {
-        let (files, tasks, servers) = (open_files(), tasks.load(Ordering::Relaxed), servers(ledger));
-        left.clear();
-        if files > files_before {
-            left.push(format!("{files} files and sockets are open; {files_before} were before"));
-        }
-        if tasks > 0 {
-            left.push(format!("{tasks} tasks of crablet are at work"));
-        }
-        if servers > 0 {
-            left.push(format!("{servers} processes of MCP servers run"));
-        }
-        if left.is_empty() {
-            break;
+        if look().await.is_empty() {
+            return Vec::new();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    left
+    look().await
 }
 
 /// Says that memory has grown; what is noise is a fifth and 16 MiB.

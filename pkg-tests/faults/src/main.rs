@@ -1,7 +1,9 @@
 //! Faults on every way out of crablet, on a seeded schedule, and what must hold all the same.
 //!
-//! `crablet-faults native` plays scripts with the native crate until FAULTS=n faults were survived, from the seed SEED=s on.
-//! AT=boundary plays those of one boundary, ONLY=s plays one script and prints all that is known of it.
+//! `crablet-faults play` plays scripts with the native crate until FAULTS=n faults were survived, from the seed SEED=s on;
+//! `crablet-faults play COMMAND…` with the npm package in the process that the command starts (`pkg-tests/faults/node`).
+//! AT=boundary plays those of one boundary, ONLY=s plays one script and prints all that is known of it. `sensitivity` in the
+//! place of `play`, in a build that has them, plants defects and demands that each is found.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,6 +12,7 @@
     reason = "a test program may panic"
 )]
 
+mod build;
 mod clock;
 mod damage;
 mod dice;
@@ -21,6 +24,8 @@ mod mcp_proxy;
 mod model;
 mod model_proxy;
 mod native;
+mod node;
+mod place;
 mod plan;
 mod promises;
 mod proxy;
@@ -30,12 +35,14 @@ mod script;
 mod sensitivity;
 mod shim;
 mod shim_proxy;
+mod store_damage;
 mod store_faults;
 mod tally;
 mod world;
 
 use std::process::ExitCode;
 
+use build::Which;
 use harness::Wanted;
 
 #[tokio::main]
@@ -47,11 +54,11 @@ async fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
+        ["play", build @ ..] => harness::run(&Which::parse(build), &Wanted::from_environment()).await,
         #[cfg(feature = "planted-defects")]
-        ["sensitivity"] => sensitivity::run().await,
-        ["native"] => harness::run(&Wanted::from_environment()).await,
+        ["sensitivity", build @ ..] => sensitivity::run(&Which::parse(build)).await,
         _ => {
-            eprintln!("usage: crablet-faults native | ledger FOLDER");
+            eprintln!("usage: crablet-faults play [COMMAND…] | ledger FOLDER");
             ExitCode::FAILURE
         }
     }

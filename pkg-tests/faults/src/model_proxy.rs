@@ -11,6 +11,7 @@ use crate::dice::Dice;
 use crate::http::{Connection, Head, until_closed, write_answer, write_chunk};
 use crate::model::{self, Event};
 use crate::plan::Kind;
+use crate::script::Wire;
 use crate::world::{Exchange, Way, World};
 
 /// Whether the connection may be used again.
@@ -31,21 +32,20 @@ pub(crate) async fn answer(world: &World, seed: u64, head: &Head, connection: &m
     let script = world.with(seed, |course| course.script.clone());
     let answers = model::answers_in(script.wire, &request);
     let events = model::events(script.wire, &script.answer(answers, exchange.number));
-    Streaming { world, exchange, connection }.play(events).await
+    Streaming { world, exchange, wire: script.wire, connection }.play(events).await
 }
-
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 struct Streaming<'a> {
     world: &'a World,
     exchange: Exchange,
+    wire: Wire,
     connection: &'a mut Connection,
 }
 
 impl Streaming<'_> {
     async fn play(mut self, mut events: Vec<Event>) -> io::Result<Next> {
         let Some(fault) = self.exchange.fault.clone() else {
-            self.send(HEAD).await?;
+            self.send_head().await?;
             return self.stream(&events).await;
         };
         let mut dice = fault.dice();
@@ -73,7 +73,7 @@ impl Streaming<'_> {
             }
             Kind::Delay => {
                 self.note(format!("before event {at}"));
-                self.send(HEAD).await?;
+                self.send_head().await?;
                 self.chunks(&events[..at]).await?;
                 tokio::time::sleep(Duration::from_millis(1 + dice.roll(20) as u64)).await;
                 return self.stream(&events[at..]).await;
@@ -83,7 +83,7 @@ impl Streaming<'_> {
                 let all: usize = events.iter().map(|event| event.bytes.len()).sum();
                 let step = 1 + all / 200 + dice.roll(16);
                 self.note(format!("{step} bytes at a time"));
-                self.send(HEAD).await?;
+                self.send_head().await?;
                 for event in &events {
                     self.completes(event);
                     for piece in event.bytes.chunks(step) {
@@ -94,7 +94,7 @@ impl Streaming<'_> {
                 return self.end().await;
             }
         }
-        self.send(HEAD).await?;
+        self.send_head().await?;
         self.stream(&events).await
     }
 
@@ -105,13 +105,12 @@ impl Streaming<'_> {
             self.note("before the head");
             return Ok(Next::Closed);
         }
-        self.send(HEAD).await?;
+        self.send_head().await?;
         self.chunks(&events[..at]).await?;
         let event = &events[at];
         let part = dice.roll(event.bytes.len());
         self.note(format!("event {at}, byte {part}, way {how}"));
-        // An event counts at the end of its line, whether or not the empty line behind it comes.
-        if part + 2 >= event.bytes.len() {
+        if part + model::idle_bytes(self.wire) >= event.bytes.len() {
             self.completes(event);
         }
         if part > 0 {
@@ -130,7 +129,7 @@ impl Streaming<'_> {
         if dice.one_in(4) {
             self.note("before the head");
         } else {
-            self.send(HEAD).await?;
+            self.send_head().await?;
             self.chunks(&events[..at]).await?;
             self.note(format!("before event {at}"));
         }
@@ -156,8 +155,10 @@ impl Streaming<'_> {
         Ok(Next::Again)
     }
 
-    async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.connection.write_all(bytes).await?;
+    async fn send_head(&mut self) -> io::Result<()> {
+        let media_type = model::media_type(self.wire);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ntransfer-encoding: chunked\r\n\r\n");
+        self.connection.write_all(head.as_bytes()).await?;
         self.connection.flush().await
     }
 

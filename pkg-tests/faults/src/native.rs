@@ -1,7 +1,5 @@
 //! The native crate under faults: plays a script from its first prompt to one without faults.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,22 +9,21 @@ use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
 use crablet::host::{Conversation, Run, Runner, Tool, ToolContext, mcp};
 use crablet::json::RawJson;
 use crablet::mcp::protocol::EraChoice;
-use crablet::mcp::transport::shim::Token;
 use crablet::mcp::transport::websocket::WebSocketOptions;
-use crablet::model::{Model, anthropic, gemini, openai_chat, openai_responses};
+use crablet::model::{Model, anthropic, bedrock, gemini, openai_chat, openai_responses};
+use crablet::native::NativeHost;
 use serde_json::Value;
 
+use crate::build::HANG;
 use crate::clock::HurriedHost;
 use crate::dice::Dice;
 use crate::ledger;
+use crate::place::Place;
 use crate::plan::Boundary;
-use crate::promises;
 use crate::record::{self, Performed, Record};
 use crate::script::{Script, Wire};
 use crate::shim::SERVER;
 use crate::store_faults::FaultyStore;
-use crate::tally::Injected;
-use crate::world::World;
 
 /// How often a script is prompted while things go wrong, before it goes on without faults.
 const FAULTY_RUNS: usize = 3;
@@ -37,30 +34,11 @@ const LIVES: usize = 14;
 /// How often a client asks for the tools of a server that does not answer, at most.
 const LISTINGS: usize = 12;
 
-/// Longer than anything in a script takes on the busiest machine, in seconds.
-const HANG: Duration = Duration::from_secs(300);
-
 /// What all scripts share.
 #[derive(Clone)]
 pub(crate) struct Native {
     pub(crate) host: HurriedHost,
-    pub(crate) world: Arc<World>,
-    pub(crate) proxy: SocketAddr,
-    pub(crate) token: Token,
-    pub(crate) http_token: String,
-    /// Where conversations are kept.
-    pub(crate) stores: PathBuf,
-    /// Where the tools of the MCP server write down what they did.
-    pub(crate) ledger: PathBuf,
-}
-
-/// What came of a script.
-#[derive(Debug)]
-pub(crate) struct Verdict {
-    pub(crate) seed: u64,
-    pub(crate) injected: Vec<Injected>,
-    pub(crate) broken: Vec<String>,
-    pub(crate) record: Record,
+    place: Place,
 }
 
 /// The tools of a script, and what they did.
@@ -71,23 +49,33 @@ struct Tools {
 }
 
 impl Native {
-    /// Plays a script to its end and judges it.
-    pub(crate) async fn play(&self, seed: u64) -> Verdict {
-        let playing = Playing { native: self, host: self.host.of_script(self.proxy, seed), shown: Mutex::default() };
-        let record = match tokio::time::timeout(HANG, playing.record(seed)).await {
-            Ok(record) => record,
-            Err(_) => {
-                let shown = playing.shown.lock().unwrap();
-                let last: Vec<_> = shown.iter().rev().take(4).map(ToString::to_string).collect();
-                let problem = format!("the script hangs behind {} events, the last of which are {last:?}", shown.len());
-                Record { problems: vec![problem], ..Record::default() }
-            }
+    pub(crate) fn new(place: &Place) -> Self {
+        let host = HurriedHost::new(NativeHost::new().unwrap(), Arc::default());
+        Self { host, place: place.clone() }
+    }
+
+    /// Says how many tasks of crablet are at work, also when this is gone.
+    pub(crate) fn tasks(&self) -> impl Fn() -> Vec<String> + use<> {
+        let tasks = self.host.tasks.clone();
+        move || match tasks.load(Ordering::Relaxed) {
+            0 => Vec::new(),
+            tasks => vec![format!("{tasks} tasks of crablet are at work")],
+        }
+    }
+
+    /// Plays a script to its end.
+    pub(crate) async fn play(&self, seed: u64) -> Record {
+        let playing =
+            Playing { native: self, host: self.host.of_script(self.place.proxy, seed), shown: Mutex::default() };
+        let Ok(record) = tokio::time::timeout(HANG, playing.record(seed)).await else {
+            let shown = playing.shown.lock().unwrap();
+            let last: Vec<_> = shown.iter().rev().take(4).map(ToString::to_string).collect();
+            return Record::of_problem(format!(
+                "the script hangs behind {} events, the last of which are {last:?}",
+                shown.len()
+            ));
         };
-        let (broken, injected) = match self.world.forget(seed) {
-            Some(course) => (promises::broken(&record, &course), course.injected),
-            None => (vec!["the script never began".into()], Vec::new()),
-        };
-        Verdict { seed, injected, broken, record }
+        record
     }
 }
 
@@ -102,7 +90,7 @@ struct Playing<'a> {
 
 impl Playing<'_> {
     async fn record(&self, seed: u64) -> Record {
-        let script = self.native.world.with(seed, |course| course.script.clone());
+        let script = self.native.place.world.with(seed, |course| course.script.clone());
         match Boundary::of(seed) {
             Boundary::Model => self.converse(&script, Tools::default()).await,
             Boundary::McpHttp | Boundary::Shim => self.converse_with_server(&script).await,
@@ -144,7 +132,7 @@ impl Playing<'_> {
         }
         let mut record = self.converse(script, Tools { remote, ..Tools::default() }).await;
         connection.close().await;
-        record.performed = ledger::take(&self.native.ledger, script.seed);
+        record.performed = ledger::take(&self.native.place.ledger, script.seed);
         record
     }
 
@@ -153,14 +141,14 @@ impl Playing<'_> {
         let era = [EraChoice::Auto, EraChoice::Handshake, EraChoice::Stateless][(seed / 4 % 3) as usize];
         let options = ConnectOptions { era, ..ConnectOptions::default() };
         if Boundary::of(seed) == Boundary::McpHttp {
-            let bearer = vec![("authorization".to_owned(), format!("Bearer {}", self.native.http_token))];
-            let server = HttpServer::new(format!("http://{}/mcp/{seed}", self.native.proxy)).headers(bearer);
+            let bearer = vec![("authorization".to_owned(), format!("Bearer {}", self.native.place.http_token))];
+            let server = HttpServer::new(format!("http://{}/mcp/{seed}", self.native.place.proxy)).headers(bearer);
             return Connection::http(&self.host, SERVER, server, options);
         }
         let server = WebSocketOptions {
-            url: format!("ws://127.0.0.1:{}", self.native.world.shim_port),
+            url: format!("ws://127.0.0.1:{}", self.native.place.world.shim_port),
             server: SERVER.to_owned(),
-            token: self.native.token.clone(),
+            token: self.native.place.token.clone(),
             origin: String::new(),
             resume: None,
         };
@@ -170,7 +158,7 @@ impl Playing<'_> {
     /// Opens the conversation from a store that fails, again and again, the last time from one that does not.
     async fn converse_from_store(&self, script: &Script) -> Record {
         let (mut record, tools) = (Record::default(), Tools::default());
-        let store = FaultyStore::new(self.native.stores.clone(), self.native.world.clone(), script.seed);
+        let store = FaultyStore::new(self.native.place.stores.clone(), self.native.place.world.clone(), script.seed);
         let id = script.seed.to_string();
         let runner = self.runner(script, hurried(), &tools);
         let mut prompts = 0;
@@ -221,13 +209,13 @@ impl Playing<'_> {
             Err(error) => record.problems.push(format!("the store is well, and the session cannot be opened: {error}")),
         }
         store.end();
-        let _nothing_was_kept = std::fs::remove_dir_all(self.native.stores.join(&id));
+        let _nothing_was_kept = std::fs::remove_dir_all(self.native.place.stores.join(&id));
         record.performed = std::mem::take(&mut tools.performed.lock().unwrap());
         record
     }
 
     fn calm(&self, seed: u64) {
-        self.native.world.with(seed, |course| course.is_calm = true);
+        self.native.place.world.with(seed, |course| course.is_calm = true);
     }
 
     fn runner(&self, script: &Script, policy: Policy, tools: &Tools) -> Runner<HurriedHost> {
@@ -247,12 +235,13 @@ impl Playing<'_> {
     }
 
     fn model(&self, script: &Script) -> Model {
-        let base = format!("http://{}/model/{}", self.native.proxy, script.seed);
+        let base = format!("http://{}/model/{}", self.native.place.proxy, script.seed);
         match script.wire {
             Wire::Chat => openai_chat::compatible(&base, "faulty"),
             Wire::Anthropic => anthropic::model("faulty").with_base_url(base),
             Wire::Responses => openai_responses::model("faulty").with_base_url(base),
             Wire::Gemini => gemini::model("faulty").with_base_url(base),
+            Wire::Bedrock => bedrock::model("us-east-1", "faulty").with_base_url(base),
         }
     }
 

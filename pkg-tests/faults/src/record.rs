@@ -31,3 +31,27 @@ pub(crate) struct Run {
 pub(crate) struct Performed {
     pub(crate) input: Value,
 }
+
+impl Record {
+    /// Of a script of which nothing is known but what went wrong.
+    pub(crate) fn of_problem(problem: String) -> Self {
+        Self { problems: vec![problem], ..Self::default() }
+    }
+
+    /// As a client in another language tells it.
+    pub(crate) fn from_json(told: &Value) -> Self {
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let run = |run: &Value| Run {
+            is_resumed: run["isResumed"] == true,
+            is_reopened: run["isReopened"] == true,
+            events: list(&run["events"]),
+            snapshot: text(&run["snapshot"]),
+        };
+        Self {
+            runs: list(&told["runs"]).iter().map(run).collect(),
+            performed: list(&told["performed"]).into_iter().map(|input| Performed { input }).collect(),
+            problems: list(&told["problems"]).iter().map(text).collect(),
+        }
+    }
+}

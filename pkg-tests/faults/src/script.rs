@@ -23,10 +23,11 @@ pub(crate) enum Wire {
     Anthropic,
     Responses,
     Gemini,
+    Bedrock,
 }
 
 impl Wire {
-    pub(crate) const ALL: [Self; 4] = [Self::Chat, Self::Anthropic, Self::Responses, Self::Gemini];
+    const ALL: [Self; 5] = [Self::Chat, Self::Anthropic, Self::Responses, Self::Gemini, Self::Bedrock];
 }
 
 /// One answer of the model.
@@ -51,7 +52,7 @@ impl Script {
         let mut dice = Dice::new(seed, 3);
         let steps = 2 + dice.roll(2);
         let calls = (0..steps).map(|_| 1 + dice.roll(3)).chain([0]).collect();
-        Self { seed, calls, wire: Wire::ALL[(seed / 4 % 4) as usize] }
+        Self { seed, calls, wire: Wire::ALL[(seed / 4 % 5) as usize] }
     }
 
     /// What the tools of the script are called: those of an MCP server have its name in front.

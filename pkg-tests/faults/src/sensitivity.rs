@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use crablet::planted::{Defect, plant};
+use crablet::planted::Defect;
 use futures_util::StreamExt;
 use futures_util::stream;
 
+use crate::build::Which;
 use crate::harness::{Stage, scripts_of};
 use crate::plan::Boundary;
 
@@ -31,12 +32,17 @@ const fn boundary_of(defect: Defect) -> Boundary {
     }
 }
 
-/// Plants all defects in turn, and none at last.
-pub(crate) async fn run() -> ExitCode {
+/// Plants all defects in turn.
+pub(crate) async fn run(which: &Which) -> ExitCode {
     let mut missed = 0;
     for defect in Defect::ALL {
-        plant(Some(defect));
-        let found = if defect == Defect::KeepsConnections { leak().await } else { search(boundary_of(defect)).await };
+        let stage = Stage::set(which).await;
+        stage.build.plant(Some(defect)).await;
+        let found = if defect == Defect::KeepsConnections {
+            leak(stage).await
+        } else {
+            search(stage, boundary_of(defect)).await
+        };
         match found {
             Some(what) => println!("found {defect:?}: {what}"),
             None => {
@@ -45,16 +51,15 @@ pub(crate) async fn run() -> ExitCode {
             }
         }
     }
-    plant(None);
-    println!("{} of {} planted defects were found", Defect::ALL.len() - missed, Defect::ALL.len());
+    let (all, name) = (Defect::ALL.len(), which.name());
+    println!("{name}: {} of {all} planted defects were found", all - missed);
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The first promise that a script of the boundary breaks.
-async fn search(boundary: Boundary) -> Option<String> {
-    let stage = Stage::set().await;
+async fn search(stage: Stage, boundary: Boundary) -> Option<String> {
     let seeds = scripts_of(boundary, 0).take(SCRIPTS);
-    let play = |seed| stage.native.play(seed);
+    let play = |seed| stage.play(seed);
     let mut verdicts = stream::iter(seeds).map(play).buffer_unordered(AT_ONCE);
     let mut found = None;
     while let Some(verdict) = verdicts.next().await {
@@ -69,9 +74,8 @@ async fn search(boundary: Boundary) -> Option<String> {
 }
 
 /// What is left behind.
-async fn leak() -> Option<String> {
-    let stage = Stage::set().await;
+async fn leak(stage: Stage) -> Option<String> {
     let seeds = scripts_of(Boundary::Model, 0).take(LEAKING);
-    stream::iter(seeds).map(|seed| stage.native.play(seed)).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+    stream::iter(seeds).map(|seed| stage.play(seed)).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
     stage.strike(PATIENCE).await.into_iter().next()
 }

@@ -10,9 +10,8 @@ use crablet::native::FileStore;
 use crablet::{Error, ErrorKind};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::damage::damage;
-use crate::plan::Kind;
-use crate::world::{Way, World};
+use crate::store_damage::{self, ReadAct, WriteAct};
+use crate::world::World;
 
 /// The file store of one script, under faults.
 #[derive(Clone)]
@@ -56,54 +55,46 @@ impl FaultyStore {
             Write::Append => self.inner.append(&id, expected, lines.clone()),
             Write::Replace => self.inner.replace(&id, expected, lines.clone()),
         };
-        let exchange = self.world.exchange(self.seed, Way::Store);
-        let Some(fault) = exchange.fault.clone() else { return write().await };
-        let note = |place: &str| self.world.injected(&exchange, format!("write to version {expected}: {place}"));
-        let mut dice = fault.dice();
-        match fault.kind {
-            Kind::Cut => match dice.roll(3) {
-                0 => note("not written"),
-                1 => {
-                    let _unsaid = write().await;
-                    note("written, but not acknowledged");
-                }
-                _ => {
-                    // As a process leaves it that was killed while it wrote.
-                    let unfinished = self.folder.join(&id).join(format!(".{}-1-1", expected + 1));
-                    let _no_folder_yet = std::fs::write(unfinished, &lines.as_bytes()[..dice.roll(lines.len())]);
-                    note("half written");
-                }
-            },
-            Kind::Duplicate => {
+        let Some((act, mishap)) = store_damage::write(&self.world, self.seed, expected, lines.len()) else {
+            return write().await;
+        };
+        match act {
+            WriteAct::NotWritten => {}
+            WriteAct::Unacknowledged => drop(write().await),
+            WriteAct::HalfWritten { bytes } => {
+                let unfinished = self.folder.join(&id).join(format!(".{}-1-1", expected + 1));
+                let _no_folder_yet = std::fs::write(unfinished, &lines.as_bytes()[..bytes]);
+            }
+            WriteAct::Twice { is_first } => {
                 let first = write().await;
                 let second = write().await;
-                note("twice");
+                mishap.happened();
                 if second.is_ok() {
                     let told = "the store took a second write of the same version";
                     return Err(Error::new(ErrorKind::Internal, told));
                 }
-                return if dice.one_in(2) { first } else { second };
+                return if is_first { first } else { second };
             }
-            Kind::Corrupt => {
+            WriteAct::AnotherVersion { further } => {
                 let version = write().await?;
-                note("answered with another version");
-                return Ok(version + 1 + dice.roll(3) as u64);
+                mishap.happened();
+                return Ok(version + further);
             }
-            Kind::Stall => {
-                let is_written = dice.one_in(2);
+            WriteAct::Unanswered { is_written } => {
                 if is_written {
                     let _unsaid = write().await;
                 }
-                note(if is_written { "written, and no answer" } else { "no answer" });
+                mishap.happened();
                 self.stall().await;
+                return Err(gone());
             }
-            Kind::Delay => {
-                note("late");
-                tokio::time::sleep(Duration::from_millis(1 + dice.roll(10) as u64)).await;
+            WriteAct::Late { milliseconds } => {
+                mishap.happened();
+                tokio::time::sleep(Duration::from_millis(milliseconds)).await;
                 return write().await;
             }
-            Kind::Reorder | Kind::Throttle => return write().await,
         }
+        mishap.happened();
         Err(gone())
     }
 
@@ -127,27 +118,20 @@ impl FaultyStore {
     async fn fetch(self, id: String) -> Result<Option<Stored>, Error> {
         self.has_stalled.store(false, Ordering::Relaxed);
         self.is_damaged.store(false, Ordering::Relaxed);
-        let exchange = self.world.exchange(self.seed, Way::Store);
-        let note = |place: String| self.world.injected(&exchange, format!("read: {place}"));
-        let Some(fault) = exchange.fault.clone() else { return self.inner.read(&id).await };
-        match fault.kind {
-            Kind::Cut => {
-                note("failed".into());
-                Err(gone())
-            }
-            Kind::Corrupt => {
-                let Some(stored) = self.inner.read(&id).await? else { return Ok(None) };
-                let mut bytes = stored.text.into_bytes();
-                note(damage(&mut bytes, &mut fault.dice()));
+        let stored = self.inner.read(&id).await;
+        let text = stored.as_ref().ok().and_then(|stored| Some(stored.as_ref()?.text.as_str()));
+        let Some((act, mishap)) = store_damage::read(&self.world, self.seed, text) else { return stored };
+        mishap.happened();
+        match act {
+            ReadAct::Failed => Err(gone()),
+            ReadAct::Damaged { text } => {
                 self.is_damaged.store(true, Ordering::Relaxed);
-                Ok(Some(Stored { version: stored.version, text: String::from_utf8_lossy(&bytes).into_owned() }))
+                Ok(stored?.map(|stored| Stored { version: stored.version, text }))
             }
-            Kind::Stall => {
-                note("no answer".into());
+            ReadAct::Unanswered => {
                 self.stall().await;
                 Err(gone())
             }
-            _ => self.inner.read(&id).await,
         }
     }
 }

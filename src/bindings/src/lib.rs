@@ -33,6 +33,8 @@ mod models;
 mod oauth;
 #[cfg(target_arch = "wasm32")]
 mod pairing;
+#[cfg(all(target_arch = "wasm32", feature = "planted-defects"))]
+mod planted;
 #[cfg(target_arch = "wasm32")]
 mod run;
 #[cfg(target_arch = "wasm32")]

@@ -1,6 +1,7 @@
 //! A model endpoint of several wire protocols: reads how far a conversation is, and writes the next answer as events.
 
 mod anthropic;
+mod bedrock;
 mod chat;
 mod gemini;
 mod responses;
@@ -44,7 +45,7 @@ impl Event {
 /// How often the model has answered in this request.
 pub(crate) fn answers_in(wire: Wire, request: &Value) -> usize {
     match wire {
-        Wire::Chat | Wire::Anthropic => count_role(&request["messages"], "assistant"),
+        Wire::Chat | Wire::Anthropic | Wire::Bedrock => count_role(&request["messages"], "assistant"),
         Wire::Responses => responses::answers_in(request),
         Wire::Gemini => count_role(&request["contents"], "model"),
     }
@@ -61,5 +62,22 @@ pub(crate) fn events(wire: Wire, answer: &Answer) -> Vec<Event> {
         Wire::Anthropic => anthropic::events(answer),
         Wire::Responses => responses::events(answer),
         Wire::Gemini => gemini::events(answer),
+        Wire::Bedrock => bedrock::events(answer),
+    }
+}
+
+/// The media type of an answer.
+pub(crate) const fn media_type(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Chat | Wire::Anthropic | Wire::Responses | Wire::Gemini => "text/event-stream",
+        Wire::Bedrock => "application/vnd.amazon.eventstream",
+    }
+}
+
+/// How many of the last bytes of an event may be missing without any harm: of a text the empty line behind it.
+pub(crate) const fn idle_bytes(wire: Wire) -> usize {
+    match wire {
+        Wire::Chat | Wire::Anthropic | Wire::Responses | Wire::Gemini => 2,
+        Wire::Bedrock => 0,
     }
 }
