@@ -24,9 +24,9 @@ pub use rejection::{error_from_rejection, message_of_rejection};
 pub use socket::WebSocketConnection;
 
 use crate::error::{Error, ErrorKind};
-use crate::host::Host;
 #[cfg(feature = "oauth")]
-use crate::host::{BoxFuture, SigningKey};
+use crate::host::SigningKey;
+use crate::host::{BoxFuture, Host};
 use crate::model::{HttpRequest, ResponseHead};
 use crate::time::Millis;
 
@@ -100,6 +100,8 @@ impl Host for WebHost {
     }
 
     fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        // Boxed, so that what runs a task is in the module once and not for each kind of task.
+        let future: BoxFuture<'static, ()> = Box::pin(future);
         spawn_local(future);
     }
 }

@@ -131,14 +131,20 @@ fn read_options(object: &Object<'_>) -> Result<RequestOptions, Error> {
             let label = |(name, _): (&str, _)| Ok((name.to_owned(), text(&metadata, name)?.unwrap_or_default()));
             metadata.iter().map(label).collect::<Result<_, Error>>()?
         }
-        None => absent(object, "metadata", "an object of texts")?.unwrap_or_default(),
+        None => {
+            no_member(object, "metadata", "an object of texts")?;
+            options.metadata
+        }
     };
     options.service_tier = text(object, "serviceTier")?;
     options.store = member(object, "store", "true or false", Object::boolean)?;
     options.cache = match object.string("cache").as_deref() {
         Some("short") => Some(CacheRetention::Short),
         Some("long") => Some(CacheRetention::Long),
-        _ => absent(object, "cache", "\"short\" or \"long\"")?,
+        _ => {
+            no_member(object, "cache", "\"short\" or \"long\"")?;
+            None
+        }
     };
     options.cache_key = text(object, "cacheKey")?;
     options.cached_content = text(object, "cachedContent")?;
@@ -163,13 +169,17 @@ fn member<'text, T>(
     wanted: &str,
     read: impl Fn(&Object<'text>, &str) -> Option<T>,
 ) -> Result<Option<T>, Error> {
-    read(object, name).map_or_else(|| absent(object, name, wanted), |value| Ok(Some(value)))
+    let value = read(object, name);
+    if value.is_none() {
+        no_member(object, name, wanted)?;
+    }
+    Ok(value)
 }
 
-/// Nothing, unless the member is there.
-fn absent<T>(object: &Object<'_>, name: &str, wanted: &str) -> Result<Option<T>, Error> {
+/// An error when the member is there all the same.
+fn no_member(object: &Object<'_>, name: &str, wanted: &str) -> Result<(), Error> {
     match object.get(name).map(|value| value.get()) {
-        None | Some("null") => Ok(None),
+        None | Some("null") => Ok(()),
         Some(given) => {
             let given: String = given.chars().take(40).collect();
             Err(invalid(format!("{name} must be {wanted}, and is {given}")))
@@ -185,7 +195,10 @@ pub(crate) fn read_tool_choice(object: &Object<'_>) -> Result<Option<ToolChoice>
         Some("required") => Some(ToolChoice::Required),
         _ => match object.object("toolChoice") {
             Some(choice) => text(&choice, "tool")?.map(ToolChoice::Tool),
-            None => absent(object, "toolChoice", "\"auto\", \"none\", \"required\" or { tool }")?,
+            None => {
+                no_member(object, "toolChoice", "\"auto\", \"none\", \"required\" or { tool }")?;
+                None
+            }
         },
     })
 }

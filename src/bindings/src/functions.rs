@@ -3,13 +3,14 @@
 //! None of them is called while a borrow is held, and everything they throw or reject with becomes an error.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::Arc;
 
 use crablet::agent::ToolOutput;
-use crablet::host::{BoxFuture, CancelGuard, CancelToken, FunctionModel, Tool, ToolContext};
+use crablet::host::{BoxFuture, CancelGuard, CancelToken, FunctionModel, Host, Tool, ToolContext};
 use crablet::json::{Object, RawJson};
 use crablet::model::{Access, AwsKeys, Credentials, ModelEvent, ModelRequest};
-use crablet::web::error_from_rejection;
+use crablet::web::{WebHost, error_from_rejection};
 use crablet::{Error, ErrorKind};
 use futures_util::stream::{self, LocalBoxStream, StreamExt};
 use js_sys::{Function, Promise};
@@ -95,7 +96,7 @@ impl Tool for JsTool {
                 .execute(&name, call_id.as_str(), input.as_str(), progress.as_ref().unchecked_ref())
                 .map_err(|thrown| message(&thrown))?;
             let _cancelling = cancel_with(&cancel, execution.clone());
-            let output = text(JsFuture::from(execution.result()).await).map_err(|thrown| message(&thrown))?;
+            let output = text(resolved(Ok(execution.result())).await).map_err(|thrown| message(&thrown))?;
             let object = Object::parse(&output).map_err(|error| error.to_string())?;
             read_tool_output(&object)
         })
@@ -267,8 +268,32 @@ pub(crate) fn cancel_with(cancel: &CancelToken, execution: Execution) -> CancelG
     })
 }
 
-pub(crate) async fn resolved(asked: Result<Promise, JsValue>) -> Result<JsValue, JsValue> {
-    JsFuture::from(asked?).await
+/// What a promise of the caller's gives. In a box, so that waiting for one is in the module once.
+pub(crate) fn resolved(asked: Result<Promise, JsValue>) -> BoxFuture<'static, Result<JsValue, JsValue>> {
+    Box::pin(async move { JsFuture::from(asked?).await })
+}
+
+/// What a piece of the caller's work gives, which is told when nobody waits for it any more; `None` where it is no text.
+pub(crate) fn answered(asked: Result<Execution, JsValue>) -> BoxFuture<'static, Result<Option<String>, JsValue>> {
+    Box::pin(async move {
+        let working = CancelOnDrop(asked?);
+        Ok(resolved(Ok(working.0.result())).await?.as_string())
+    })
+}
+
+/// After the answer it says nothing.
+struct CancelOnDrop(Execution);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        // The listeners of an abort signal report what they throw themselves.
+        let _ = self.0.cancel();
+    }
+}
+
+/// Runs a piece of work in the background.
+pub(crate) fn spawn(work: impl Future<Output = ()> + 'static) {
+    WebHost::new().spawn(work);
 }
 
 /// The text of a value; empty for `undefined`.

@@ -4,23 +4,21 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
+use crablet::Error;
 use crablet::agent::{ContextEdit, HookQuestion, HookReply, RunId, StepChange};
 use crablet::host::{BoxFuture, HookContext, Hooks};
 use crablet::json::Object;
 use crablet::model::{Body, Message, MessageId, ModelRequest, Part, RequestOptions, StopReason, Usage};
-use crablet::{Error, ErrorKind};
-use futures_util::future::{Either, select};
 use js_sys::Function;
 use serde::Serialize;
 use serde::ser::SerializeMap;
+use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
-use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::spawn_local;
 
 use crate::config::{invalid, read_model, read_tool_choice};
 use crate::functions::{Functions, message, resolved, text};
+use crate::mcp::settle;
 use crate::models::Models;
-use crate::thrown::thrown;
 use crate::tool_output::read_tool_output;
 
 /// The hooks of the caller.
@@ -131,18 +129,13 @@ fn caller(
     let (context, models) = (context.clone(), models.clone());
     Closure::new(move |request: String, resolve: Function, reject: Function| {
         let (usual, context, models) = (usual.clone(), context.clone(), models.clone());
-        spawn_local(async move {
-            let calling = Box::pin(call_model(&request, usual.as_deref(), &context, &models));
-            let answer = match select(calling, context.cancel.cancelled()).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => Err(Error::new(ErrorKind::Aborted, "the run ended before the model had answered")),
-            };
-            // The facade's own functions, which settle a promise.
-            let _ = match answer {
-                Ok(answer) => resolve.call1(&JsValue::UNDEFINED, &JsValue::from_str(&answer)),
-                Err(error) => reject.call1(&JsValue::UNDEFINED, &thrown(error)),
-            };
-        });
+        let cancel = context.cancel.clone();
+        settle(
+            &cancel,
+            resolve,
+            reject,
+            async move { call_model(&request, usual.as_deref(), &context, &models).await },
+        );
     })
 }
 

@@ -11,7 +11,7 @@ use crablet::host::{BoxFuture, CancelToken, Cancelled};
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Params, RpcError, code};
 use crablet::mcp::client::{CallOptions, Collection, Event, Progress, Request};
-use crablet::mcp::protocol::{Capabilities, EraChoice, EraRecord, Implementation, ServerInfo};
+use crablet::mcp::protocol::{Capabilities, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
 use crablet::mcp::tools::agent_name;
 use crablet::mcp::transport::shim::Token;
 use crablet::mcp::transport::websocket::WebSocketOptions;
@@ -22,13 +22,11 @@ use futures_channel::mpsc;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use js_sys::Function;
-use serde::Serialize;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::config::{invalid, read_headers};
-use crate::functions::{Execution, message};
+use crate::functions::{Execution, answered, message, spawn};
 use crate::oauth::read_oauth;
 use crate::thrown::thrown;
 
@@ -105,7 +103,7 @@ impl McpHandle {
     /// Resolves with the JSON text of what the server says of itself.
     pub fn ready(&self, cancel: &CancelHandle, resolve: Function, reject: Function) {
         let connection = self.connection.clone();
-        settle(&cancel.0, resolve, reject, async move { written(&ServerText::new(&connection.ready().await?)) });
+        settle(&cancel.0, resolve, reject, async move { Ok(json(&server_text(&connection.ready().await?))) });
     }
 
     /// Resolves with the JSON text of all entries of a list: `tools`, `agentTools`, `resources`, `resourceTemplates` or `prompts`.
@@ -114,21 +112,19 @@ impl McpHandle {
         settle(&cancel.0, resolve, reject, async move {
             let options = CallOptions { refresh, ..CallOptions::default() };
             let collection = match of.as_str() {
-                "tools" => {
-                    let tools = connection.tools_with(options).await?;
-                    return written(&tools.iter().map(|tool| &tool.raw).collect::<Vec<_>>());
-                }
-                // With the names that a model calls them by.
-                "agentTools" => {
-                    let tools = connection.tools_with(options).await?;
-                    let named = tools.iter().map(|tool| (agent_name(connection.name(), &tool.name), &tool.raw));
-                    return written(&named.collect::<Vec<_>>());
-                }
-                "resources" => Collection::Resources,
-                "resourceTemplates" => Collection::ResourceTemplates,
-                _ => Collection::Prompts,
+                "tools" | "agentTools" => None,
+                "resources" => Some(Collection::Resources),
+                "resourceTemplates" => Some(Collection::ResourceTemplates),
+                _ => Some(Collection::Prompts),
             };
-            written(&connection.entries_with(collection, options).await?)
+            let entries = match collection {
+                Some(collection) => connection.entries_with(collection, options).await?,
+                None => {
+                    let server = (of == "agentTools").then(|| connection.name());
+                    connection.tools_with(options).await?.iter().map(|tool| tool_entry(tool, server)).collect()
+                }
+            };
+            serde_json::to_string(&entries).map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))
         });
     }
 
@@ -181,7 +177,7 @@ fn settle_boxed(
     reject: Function,
     work: BoxFuture<'static, Result<String, Error>>,
 ) {
-    spawn_local(async move {
+    spawn(async move {
         let outcome = match select(work, cancelled).await {
             Either::Left((outcome, _)) => outcome,
             // Dropping the work stops it.
@@ -257,7 +253,7 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error>
         "port" => {
             let (ours, theirs) = pipe();
             inlet = Some(theirs.sender);
-            spawn_local(pump(functions, theirs.receiver));
+            spawn(pump(functions, theirs.receiver));
             Connection::pipe(&WebHost::new(), text("name"), ours, options)
         }
         other => return Err(invalid(format!("there is no kind of MCP server called {other:?}"))),
@@ -275,21 +271,9 @@ impl RequestFunction for JsServer {
         };
         let asked = self.0.request(message.as_str());
         Box::pin(async move {
-            let working = CancelOnDrop(asked.map_err(failed)?);
-            let answer = JsFuture::from(working.0.result()).await.map_err(failed)?;
-            let Some(answer) = answer.as_string() else { return Ok(None) };
+            let Some(answer) = answered(asked).await.map_err(failed)? else { return Ok(None) };
             RawJson::parse(answer).map(Some).map_err(|error| invalid(error.to_string()))
         })
-    }
-}
-
-/// Tells the caller's function when nobody waits for its answer any more. After the answer that says nothing.
-pub(crate) struct CancelOnDrop(pub(crate) Execution);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        // The listeners of an abort signal report what they throw themselves.
-        let _ = self.0.cancel();
     }
 }
 
@@ -297,43 +281,24 @@ struct Report(Function);
 
 impl OnProgress for Report {
     fn progress(&mut self, progress: Progress) {
-        let Progress { progress, total, message } = &progress;
-        let reported = written(&Reported { progress: *progress, total: *total, message: message.as_deref() });
-        if let Ok(text) = reported {
-            // The facade reports what the caller's function throws.
-            let _ = self.0.call1(&JsValue::UNDEFINED, &JsValue::from_str(&text));
-        }
+        // The facade reports what the caller's function throws.
+        let _ = self.0.call1(&JsValue::UNDEFINED, &JsValue::from_str(progress.to_raw().as_str()));
     }
-}
-
-#[derive(Serialize)]
-struct Reported<'progress> {
-    progress: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'progress str>,
 }
 
 /// What the facade is told of a server, as `CoreServer` of `src/js/core.ts`.
-#[derive(Serialize)]
-struct ServerText<'server> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    info: Option<&'server Implementation>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    capabilities: Option<&'server RawJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<&'server str>,
-}
-
-impl<'server> ServerText<'server> {
-    fn new(server: &'server ServerInfo) -> Self {
-        Self {
-            info: server.implementation.as_ref(),
-            capabilities: server.capabilities.as_ref().and_then(Capabilities::raw),
-            instructions: server.instructions.as_deref(),
-        }
+fn server_text(server: &ServerInfo) -> Params {
+    let mut members = Params::new();
+    if let Some(implementation) = &server.implementation {
+        members.set("info", implementation);
     }
+    if let Some(capabilities) = server.capabilities.as_ref().and_then(Capabilities::raw) {
+        members.set("capabilities", capabilities);
+    }
+    if let Some(instructions) = &server.instructions {
+        members.set("instructions", instructions);
+    }
+    members
 }
 
 /// Reads `CoreRequest` of `src/js/core.ts`.
@@ -374,9 +339,7 @@ fn answer(
     let asked = functions.answer(method, params.as_str());
     let failed = |thrown: JsValue| RpcError::new(code::INTERNAL_ERROR, message(&thrown));
     Box::pin(async move {
-        let working = CancelOnDrop(asked.map_err(failed)?);
-        let answer = JsFuture::from(working.0.result()).await.map_err(failed)?;
-        let text = answer.as_string().unwrap_or_default();
+        let text = answered(asked).await.map_err(failed)?.unwrap_or_default();
         RawJson::parse(text).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
     })
 }
@@ -386,19 +349,19 @@ struct JsObserver(ServerFunctions);
 
 impl Observer for JsObserver {
     fn observe(&self, event: &Event) {
-        if let Ok(Some(text)) = event_text(event) {
+        if let Some(members) = event_members(event) {
             // The facade reports what the caller's function throws.
-            let _ = self.0.event(&text);
+            let _ = self.0.event(&json(&members));
         }
     }
 }
 
-/// `CoreServerEvent` of `src/js/core.ts` as JSON text.
-fn event_text(event: &Event) -> Result<Option<String>, Error> {
+/// `CoreServerEvent` of `src/js/core.ts`.
+fn event_members(event: &Event) -> Option<Params> {
     let named = |kind: &str| Params::new().with("type", kind);
-    let members = match event {
+    Some(match event {
         Event::Connected { record, server, resume_id } => {
-            let mut members = named("connected").with("record", record).with("server", &ServerText::new(server));
+            let mut members = named("connected").with("record", record).with("server", &server_text(server));
             if let Some(resume_id) = resume_id {
                 members.set("resume", resume_id);
             }
@@ -414,11 +377,17 @@ fn event_text(event: &Event) -> Result<Option<String>, Error> {
         }
         Event::Warning(message) => named("warning").with("message", message),
         Event::Closed { reason, .. } => named("closed").with("error", reason),
-        _ => return Ok(None),
-    };
-    written(&members).map(Some)
+        _ => return None,
+    })
 }
 
-pub(crate) fn written(value: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(value).map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))
+/// A tool as the server describes it; for an agent, with the name that a model calls it by before it.
+fn tool_entry(tool: &Tool, server: Option<&str>) -> RawJson {
+    let named = server.map(|server| RawJson::from_value(&(agent_name(server, &tool.name), &tool.raw)));
+    named.and_then(Result::ok).unwrap_or_else(|| tool.raw.clone())
+}
+
+/// An object as JSON text.
+pub(crate) fn json(members: &Params) -> String {
+    members.to_raw().as_str().to_owned()
 }

@@ -10,10 +10,10 @@ use crablet::mcp::client::auth::{
 use crablet::web::error_from_rejection;
 use crablet::{Error, ErrorKind};
 use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::JsFuture;
 
 use crate::config::invalid;
-use crate::mcp::{CancelOnDrop, ServerFunctions};
+use crate::functions::answered;
+use crate::mcp::ServerFunctions;
 
 /// Reads what `src/js/oauth.ts` makes of `auth`.
 pub(crate) fn read_oauth(config: &Object<'_>, functions: ServerFunctions) -> Result<OAuth, Error> {
@@ -88,9 +88,8 @@ impl Caller {
         let failed = |thrown: JsValue| error_from_rejection(&thrown, ErrorKind::Auth, "the authorization failed");
         let asked = self.0.auth(question.to_raw().as_str());
         Box::pin(async move {
-            let working = CancelOnDrop(asked.map_err(failed)?);
-            let answer = JsFuture::from(working.0.result()).await.map_err(failed)?;
-            Ok(answer.as_string().unwrap_or_default())
+            let answer = answered(asked).await.map_err(failed)?;
+            Ok(answer.unwrap_or_default())
         })
     }
 }

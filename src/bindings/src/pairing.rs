@@ -1,12 +1,12 @@
 //! Obtaining a token from crablet-shim with a code.
 
 use crablet::host::mcp::pair;
+use crablet::jsonrpc::Params;
 use crablet::web::{WebHost, page_origin};
 use js_sys::Function;
-use serde::Serialize;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::mcp::{CancelHandle, McpHandle, settle, written};
+use crate::mcp::{CancelHandle, McpHandle, json, settle};
 
 #[wasm_bindgen]
 impl McpHandle {
@@ -22,13 +22,8 @@ impl McpHandle {
         let host = web_socket.map_or_else(WebHost::new, WebHost::with_web_socket);
         settle(&cancel.0, resolve, reject, async move {
             let paired = pair(&host, &url, &code, &page_origin()).await?;
-            written(&Text { token: paired.token.reveal(), servers: &paired.servers })
+            let members = Params::new().with("token", &paired.token.reveal()).with("servers", &paired.servers);
+            Ok(json(&members))
         });
     }
-}
-
-#[derive(Serialize)]
-struct Text<'paired> {
-    token: String,
-    servers: &'paired [String],
 }

@@ -14,10 +14,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::spawn_local;
 
 use crate::batch::Batch;
 use crate::config::invalid;
+use crate::functions::spawn;
 use crate::thrown::thrown;
 use crate::tool_output::read_tool_output;
 
@@ -95,7 +95,7 @@ impl RunHandle {
     /// Not a promise: Node 20 crashes when it deoptimises a call of an export that returns a JavaScript value.
     pub fn next(&self, deliver: Function) {
         let slot = Rc::clone(&self.run);
-        spawn_local(async move {
+        spawn(async move {
             let taken = slot.borrow_mut().take();
             let events = match taken {
                 Some(mut run) => {

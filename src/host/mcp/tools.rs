@@ -9,7 +9,6 @@ use crate::agent::{ToolDefinition, ToolOutput};
 use crate::error::{Error, ErrorKind};
 use crate::host::{BoxFuture, Host, LiveTools, Tool, ToolContext};
 use crate::json::RawJson;
-use crate::jsonrpc::Params;
 use crate::mcp::client::{CallOptions, Claim, Progress};
 use crate::mcp::tools as mapping;
 
@@ -145,7 +144,8 @@ impl RemoteTool {
         let options = CallOptions { claim, ..CallOptions::default() };
         Box::pin(async move {
             let cancelled = context.cancel.cancelled();
-            let on_progress: Box<dyn OnProgress> = Box::new(move |progress| context.progress(progress_data(&progress)));
+            let on_progress: Box<dyn OnProgress> =
+                Box::new(move |progress: Progress| context.progress(progress.to_raw()));
             let call = async {
                 let result = connection.call_tool(name, input, options, Some(on_progress)).await;
                 listing.settled().await;
@@ -188,16 +188,4 @@ fn failure(server: &Connection, error: &Error) -> String {
         ErrorKind::Aborted => error.message().to_owned(),
         _ => format!("the MCP server {} failed: {error}", server.name()),
     }
-}
-
-/// `{progress, total?, message?}`, as in the protocol.
-fn progress_data(progress: &Progress) -> RawJson {
-    let mut data = Params::new().with("progress", &progress.progress);
-    if let Some(total) = progress.total {
-        data.set("total", &total);
-    }
-    if let Some(message) = &progress.message {
-        data.set("message", message);
-    }
-    data.to_raw()
 }

@@ -316,6 +316,20 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
+impl Progress {
+    /// `{progress, total?, message?}`, as in the protocol.
+    pub fn to_raw(&self) -> RawJson {
+        let mut members = Params::new().with("progress", &self.progress);
+        if let Some(total) = &self.total {
+            members.set("total", total);
+        }
+        if let Some(message) = &self.message {
+            members.set("message", message);
+        }
+        members.to_raw()
+    }
+}
+
 /// The answer to a [`Request`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
