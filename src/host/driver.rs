@@ -4,7 +4,6 @@
 //! gathered in an [`Aftermath`] and called after the lock is released. So a tool may abort its own run, and a listener may
 //! snapshot the conversation it belongs to.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
@@ -62,11 +61,11 @@ impl Driver {
             state: Mutex::new(State {
                 session,
                 cache: EncodedCache::default(),
-                posted: VecDeque::new(),
+                posted: Vec::new(),
                 tasks: OrderedMap::new(),
                 next_task: 0,
                 deadlines: Deadlines::default(),
-                effects: VecDeque::new(),
+                effects: Vec::new(),
                 checkpoints: Vec::new(),
                 gap: None,
                 saving: false,
@@ -157,9 +156,9 @@ impl Driver {
         self.change(|state, aftermath| {
             if state.posted.len() >= MAX_POSTED_INPUTS {
                 let oldest = state.posted.iter().position(|input| matches!(input, Input::ToolProgress { .. }));
-                oldest.and_then(|oldest| state.posted.remove(oldest));
+                oldest.map(|oldest| state.posted.remove(oldest));
             }
-            state.posted.push_back(input);
+            state.posted.push(input);
             aftermath.waker = state.waker.take();
         });
     }
@@ -280,7 +279,7 @@ impl Driver {
         self.change(|state, aftermath| {
             state.deadlines.observe(now);
             let mut handled = false;
-            while let Some(input) = state.posted.pop_front() {
+            for input in std::mem::take(&mut state.posted) {
                 // An input that nobody waits for any more, such as a late result, is dropped by the session.
                 let _unexpected = state.session.handle(now, input);
                 handled = true;
@@ -295,7 +294,7 @@ impl Driver {
                 handled = true;
             }
             let idle = state.session.status() == Status::Idle;
-            let effects: Vec<_> = state.effects.drain(..).collect();
+            let effects = std::mem::take(&mut state.effects);
             let events = std::mem::take(&mut state.events);
             let pending = !handled && effects.is_empty() && events.is_empty();
             state.waker = pending.then(|| waker.clone());
@@ -304,19 +303,17 @@ impl Driver {
     }
 
     /// Takes what tells that something waits to be saved.
-    pub(super) fn take_checkpoint_effects(&self) -> VecDeque<Effect> {
+    pub(super) fn take_checkpoint_effects(&self) -> Vec<Effect> {
         let mut state = self.lock();
-        let (checkpoints, others): (VecDeque<_>, VecDeque<_>) =
-            state.effects.drain(..).partition(|effect| matches!(effect, Effect::Checkpoint { .. }));
-        state.effects = others;
-        checkpoints
+        let is_checkpoint = |effect: &mut Effect| matches!(effect, Effect::Checkpoint { .. });
+        state.effects.extract_if(.., is_checkpoint).collect()
     }
 
     /// Takes what is left of a run that nobody reads: the effects to start, without its events.
     pub(super) fn take_leftovers(&self) -> Vec<Effect> {
         self.change(|state, _| {
             state.events.clear();
-            state.effects.drain(..).collect()
+            std::mem::take(&mut state.effects)
         })
     }
 
@@ -368,12 +365,12 @@ struct State {
     session: Session,
     cache: EncodedCache,
     /// Inputs of tasks and tools that the run has not handled.
-    posted: VecDeque<Input>,
+    posted: Vec<Input>,
     tasks: OrderedMap<u64, Entry>,
     next_task: u64,
     deadlines: Deadlines,
     /// Effects that wait for the run to start them.
-    effects: VecDeque<Effect>,
+    effects: Vec<Effect>,
     /// Checkpoints that wait to be saved.
     checkpoints: Vec<(u64, Save)>,
     /// Why the last save failed.
@@ -417,9 +414,9 @@ impl State {
                 Effect::Checkpoint { seq, save } => {
                     self.checkpoints.push((seq, save));
                     // Tells the run that something waits to be saved.
-                    self.effects.push_back(Effect::Checkpoint { seq, save: Save::Append(String::new()) });
+                    self.effects.push(Effect::Checkpoint { seq, save: Save::Append(String::new()) });
                 }
-                starting => self.effects.push_back(starting),
+                starting => self.effects.push(starting),
             }
         }
         while let Some(event) = self.session.poll_event() {

@@ -1,6 +1,6 @@
 //! Starts what a session asks for.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -23,28 +23,23 @@ use crate::model::{Access, Answer, CallId, ModelRequest, Usage};
 pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Driver>, effect: Effect) {
     let cancel = CancelToken::new();
     let port = Port::new(driver);
-    match effect {
+    let (key, work): (TaskKey, Work) = match effect {
         Effect::CallModel { call, request } => {
-            let task = call_model(host.clone(), parts.clone(), call, request, cancel.clone(), port);
-            driver.start(TaskKey::Model(call), cancel, task);
+            let work = call_model(host.clone(), parts.clone(), call, request, cancel.clone(), port.clone());
+            (TaskKey::Model(call), work)
         }
         Effect::ValidateInput { call_id, tool, input } => {
-            let task = validate(parts.tool(&tool.name), call_id.clone(), input, port);
-            driver.start(TaskKey::Validation(call_id), cancel, Box::pin(task));
+            (TaskKey::Validation(call_id.clone()), validate(parts.tool(&tool.name), call_id, input))
         }
+        // The caller's own client performs it and answers through the run's controls.
+        Effect::CallTool { tool, .. } if tool.client_side => return,
         Effect::CallTool { call_id, tool, input, claim_key } => {
-            // The caller's own client performs it and answers through the run's controls.
-            if !tool.client_side {
-                let function = parts.tool(&tool.name);
-                let context = ToolContext::new(call_id.clone(), cancel.clone(), port.driver()).claimed_by(claim_key);
-                let task = call_tool(function, tool, input, context, port);
-                driver.start(TaskKey::Tool(call_id), cancel, Box::pin(task));
-            }
+            let context = ToolContext::new(call_id.clone(), cancel.clone(), port.driver()).claimed_by(claim_key);
+            (TaskKey::Tool(call_id), call_tool(parts.tool(&tool.name), tool, input, context))
         }
         Effect::ClaimTool { call_id, tool, input, claim_key } => {
             let context = ToolContext::new(call_id.clone(), cancel.clone(), port.driver()).claimed_by(Some(claim_key));
-            let task = claim_tool(parts.tool(&tool.name), input, context, port);
-            driver.start(TaskKey::Tool(call_id), cancel, Box::pin(task));
+            (TaskKey::Tool(call_id), claim_tool(parts.tool(&tool.name), input, context))
         }
         Effect::AskHook { hook, run_id, question } => {
             let caller = HookCaller { host: host.clone(), parts: parts.clone(), hook, port: port.clone() };
@@ -53,19 +48,18 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
                 cancel: cancel.clone(),
                 caller: question.may_call_models().then(|| Arc::new(caller) as Arc<dyn ModelCaller>),
             };
-            let task = ask_hook(parts.hooks.clone(), hook, question, context, port);
-            driver.start(TaskKey::Hook(hook), cancel, Box::pin(task));
+            (TaskKey::Hook(hook), ask_hook(parts.hooks.clone(), hook, question, context))
         }
         Effect::AskApproval { call_id, tool, input } => {
+            let key = TaskKey::Approval(call_id.clone());
             if let Some(decision) = decision_of_tool(parts, &tool, &input) {
-                let (key, input_hash) = (TaskKey::Approval(call_id.clone()), Some(InputHash::of(&input)));
-                let task = async move { port.finish(Input::Approval { call_id, decision, input_hash }) };
-                driver.start(key, cancel, Box::pin(task));
-            // Without an approver a person answers through the run's controls.
+                let input_hash = Some(InputHash::of(&input));
+                (key, Box::pin(ready(Input::Approval { call_id, decision, input_hash })))
             } else if let Some(approver) = parts.approver.clone() {
-                let request = ApprovalRequest { call_id: call_id.clone(), tool, input };
-                let task = ask_approval(approver, request, cancel.clone(), port);
-                driver.start(TaskKey::Approval(call_id), cancel, Box::pin(task));
+                (key, ask_approval(approver, ApprovalRequest { call_id, tool, input }, cancel.clone()))
+            } else {
+                // A person answers through the run's controls.
+                return;
             }
         }
         Effect::Checkpoint { .. } => {
@@ -73,6 +67,7 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
             if let Some(saver) = Saver::claim(driver) {
                 host.spawn(saver.save_all(parts.journal.clone()));
             }
+            return;
         }
         Effect::OfSubAgent { tool, effect } => {
             let asks_outside = |own: &Parts<H>| match &*effect {
@@ -81,20 +76,43 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
                 }
                 _ => false,
             };
-            match parts.agents.get(&tool.name) {
+            return match parts.agents.get(&tool.name) {
                 // One without an approver of its own asks that of the agent that called it.
-                Some(own) if !asks_outside(&own.parts) => {
-                    start(&own.host, &own.parts, driver, *effect);
-                }
+                Some(own) if !asks_outside(&own.parts) => start(&own.host, &own.parts, driver, *effect),
                 _ => start(host, parts, driver, *effect),
-            }
+            };
         }
         // The driver performs these itself, at once.
         Effect::CancelModel { .. }
         | Effect::CancelTool { .. }
         | Effect::SetTimer { .. }
-        | Effect::ClearTimer { .. } => {}
-    }
+        | Effect::ClearTimer { .. } => return,
+    };
+    driver.start(key.clone(), cancel, Box::pin(perform(key, work, port)));
+}
+
+/// What a task does: it ends with what the session is told.
+type Work = BoxFuture<'static, Input>;
+
+/// Does a task's work. A panic of the caller's code is a failure that the session is told of.
+async fn perform(key: TaskKey, work: Work, port: Port) {
+    let end = no_panic(work).await;
+    port.finish(end.unwrap_or_else(|panic| match key {
+        TaskKey::Model(call) => {
+            let error = Error::new(ErrorKind::Internal, format!("the model's function failed inside: {panic}"));
+            Input::ModelEnded { call, outcome: Err(error) }
+        }
+        TaskKey::Tool(call_id) => {
+            Input::ToolEnded { call_id, output: ToolOutput::error(format!("the tool failed inside: {panic}")) }
+        }
+        TaskKey::Validation(call_id) => {
+            Input::InputValidated { call_id, outcome: Err(format!("the input could not be checked: {panic}")) }
+        }
+        TaskKey::Hook(hook) => Input::HookReplied { hook, reply: Err(panic) },
+        TaskKey::Approval(call_id) => {
+            Input::Approval { call_id, decision: Approval::Deny { reason: Some(panic) }, input_hash: None }
+        }
+    }));
 }
 
 fn call_model<H: Host>(
@@ -104,17 +122,11 @@ fn call_model<H: Host>(
     request: Arc<ModelRequest>,
     cancel: CancelToken,
     port: Port,
-) -> BoxFuture<'static, ()> {
+) -> Work {
     match &request.model.access {
         Access::Function(name) => {
             let model = parts.models.get(&**name).or(parts.any_model.as_ref()).cloned();
-            let calling = model_call::call_function(model, call, request, cancel, port.clone());
-            Box::pin(async move {
-                if let Err(panic) = no_panic(calling).await {
-                    let error = Error::new(ErrorKind::Internal, format!("the model's function failed inside: {panic}"));
-                    port.finish(Input::ModelEnded { call, outcome: Err(error) });
-                }
-            })
+            Box::pin(model_call::call_function(model, call, request, cancel, port))
         }
         Access::Http { .. } => Box::pin(model_call::call_http(host, parts, call, request, cancel, port)),
     }
@@ -134,7 +146,8 @@ impl<H: Host> ModelCaller for HookCaller<H> {
         let model = request.model.clone();
         // No call of the session has this number, and none of its events reach the session.
         let call = ModelCallId(0);
-        let calling = call_model(self.host.clone(), self.parts.clone(), call, request, cancel, port);
+        let calling = call_model(self.host.clone(), self.parts.clone(), call, request, cancel, port.clone());
+        let calling = perform(TaskKey::Model(call), calling, port);
         let (hook, port) = (self.hook, self.port.clone());
         Box::pin(async move {
             calling.await;
@@ -153,73 +166,58 @@ fn decision_of_tool<H>(parts: &Parts<H>, tool: &ToolDefinition, input: &RawJson)
     parts.tool(&tool.name)?.decide(input)
 }
 
-async fn call_tool(
-    function: Option<Arc<dyn Tool>>,
-    tool: Arc<ToolDefinition>,
-    input: RawJson,
-    context: ToolContext,
-    port: Port,
-) {
-    let call_id = context.call_id.clone();
-    let output = match function {
-        Some(function) => match no_panic(async move { function.execute(input, context).await }).await {
-            Ok(Ok(output)) => output,
-            Ok(Err(message)) => ToolOutput::error(message),
-            Err(panic) => ToolOutput::error(format!("the tool failed inside: {panic}")),
-        },
-        None => ToolOutput::error(format!("the tool \"{}\" has no function here, so it cannot run", tool.name)),
-    };
-    port.finish(Input::ToolEnded { call_id, output });
+fn call_tool(function: Option<Arc<dyn Tool>>, tool: Arc<ToolDefinition>, input: RawJson, context: ToolContext) -> Work {
+    Box::pin(async move {
+        let call_id = context.call_id.clone();
+        let output = match function {
+            Some(function) => function.execute(input, context).await,
+            None => Err(format!("the tool \"{}\" has no function here, so it cannot run", tool.name)),
+        };
+        Input::ToolEnded { call_id, output: output.unwrap_or_else(ToolOutput::error) }
+    })
 }
 
-async fn claim_tool(function: Option<Arc<dyn Tool>>, input: RawJson, context: ToolContext, port: Port) {
-    let call_id = context.call_id.clone();
-    let claimed = match function {
-        Some(function) => no_panic(async move { function.claim(input, context).await }).await.ok().flatten(),
-        None => None,
-    };
-    port.finish(match claimed {
-        Some(output) => Input::ToolEnded { call_id, output },
-        None => Input::ToolNotClaimed { call_id },
-    });
+fn claim_tool(function: Option<Arc<dyn Tool>>, input: RawJson, context: ToolContext) -> Work {
+    Box::pin(async move {
+        let call_id = context.call_id.clone();
+        let claimed = match function {
+            Some(function) => no_panic(async move { function.claim(input, context).await }).await.ok().flatten(),
+            None => None,
+        };
+        match claimed {
+            Some(output) => Input::ToolEnded { call_id, output },
+            None => Input::ToolNotClaimed { call_id },
+        }
+    })
 }
 
-async fn validate(function: Option<Arc<dyn Tool>>, call_id: CallId, input: RawJson, port: Port) {
-    let outcome = match function {
-        Some(function) => match no_panic(async move { function.validate(input).await }).await {
-            Ok(outcome) => outcome,
-            Err(panic) => Err(format!("the input could not be checked: {panic}")),
-        },
-        None => Ok(None),
-    };
-    port.finish(Input::InputValidated { call_id, outcome });
+fn validate(function: Option<Arc<dyn Tool>>, call_id: CallId, input: RawJson) -> Work {
+    Box::pin(async move {
+        let outcome = match function {
+            Some(function) => function.validate(input).await,
+            None => Ok(None),
+        };
+        Input::InputValidated { call_id, outcome }
+    })
 }
 
-async fn ask_hook(
-    hooks: Option<Arc<dyn Hooks>>,
-    hook: HookId,
-    question: HookQuestion,
-    context: HookContext,
-    port: Port,
-) {
-    let reply = match hooks {
-        Some(hooks) => match no_panic(async { hooks.answer(question, context).await }).await {
-            Ok(reply) => reply,
-            Err(panic) => Err(panic),
-        },
-        None => Err("the agent registers hooks, but none was given to the runner".to_owned()),
-    };
-    port.finish(Input::HookReplied { hook, reply });
+fn ask_hook(hooks: Option<Arc<dyn Hooks>>, hook: HookId, question: HookQuestion, context: HookContext) -> Work {
+    Box::pin(async move {
+        let reply = match hooks {
+            Some(hooks) => hooks.answer(question, context).await,
+            None => Err("the agent registers hooks, but none was given to the runner".to_owned()),
+        };
+        Input::HookReplied { hook, reply }
+    })
 }
 
-async fn ask_approval(approver: Arc<dyn Approver>, request: ApprovalRequest, cancel: CancelToken, port: Port) {
-    let call_id = request.call_id.clone();
-    let input_hash = Some(InputHash::of(&request.input));
-    let decision = match no_panic(async { approver.decide(request, cancel).await }).await {
-        Ok(decision) => decision,
-        Err(panic) => Approval::Deny { reason: Some(panic) },
-    };
-    port.finish(Input::Approval { call_id, decision, input_hash });
+fn ask_approval(approver: Arc<dyn Approver>, request: ApprovalRequest, cancel: CancelToken) -> Work {
+    Box::pin(async move {
+        let call_id = request.call_id.clone();
+        let input_hash = Some(InputHash::of(&request.input));
+        let decision = approver.decide(request, cancel).await;
+        Input::Approval { call_id, decision, input_hash }
+    })
 }
 
 /// Turns a panic of the caller's code into its message, where panics unwind.

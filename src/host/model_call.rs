@@ -35,13 +35,13 @@ pub(super) async fn call_http<H: Host>(
     request: Arc<ModelRequest>,
     cancel: CancelToken,
     port: Port,
-) {
+) -> Input {
     let mut secrets = Vec::new();
     let mut outcome = answer_over_http(&host, &parts, call, &request, cancel, &port, &mut secrets).await;
     if let Err(error) = &mut outcome {
         error.redact(&secrets);
     }
-    port.finish(Input::ModelEnded { call, outcome });
+    Input::ModelEnded { call, outcome }
 }
 
 async fn answer_over_http<H: Host>(
@@ -163,9 +163,9 @@ pub(super) async fn call_function(
     request: Arc<ModelRequest>,
     cancel: CancelToken,
     port: Port,
-) {
+) -> Input {
     let outcome = answer_of_function(model, call, request, cancel, &port).await;
-    port.finish(Input::ModelEnded { call, outcome });
+    Input::ModelEnded { call, outcome }
 }
 
 async fn answer_of_function(
