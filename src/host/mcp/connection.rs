@@ -368,19 +368,22 @@ impl Connection {
         }
     }
 
-    async fn perform(
+    /// In a box, so that waiting for a reply is in a program once and not for each kind of request.
+    fn perform(
         &self,
         request: Request,
         options: CallOptions,
         on_progress: Option<Box<dyn OnProgress>>,
-    ) -> Result<Reply, Error> {
-        let operation = OperationId(self.inner.next_operation.fetch_add(1, Ordering::Relaxed));
-        let (done, receiver) = oneshot::channel();
-        let live = self.send(Command::Start { operation, request, options, done, on_progress })?;
-        let mut guard = CancelOnDrop { operation, commands: Some(&live.commands) };
-        let outcome = receiver.await;
-        guard.commands = None;
-        outcome.unwrap_or_else(|_| Err(self.closed(&live)))
+    ) -> BoxFuture<'_, Result<Reply, Error>> {
+        Box::pin(async move {
+            let operation = OperationId(self.inner.next_operation.fetch_add(1, Ordering::Relaxed));
+            let (done, receiver) = oneshot::channel();
+            let live = self.send(Command::Start { operation, request, options, done, on_progress })?;
+            let mut guard = CancelOnDrop { operation, commands: Some(&live.commands) };
+            let outcome = receiver.await;
+            guard.commands = None;
+            outcome.unwrap_or_else(|_| Err(self.closed(&live)))
+        })
     }
 
     /// Sends a command to the driver at work, or to a new one when that has ended.

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use futures_channel::{mpsc, oneshot};
-use futures_util::future::{AbortHandle, Aborted, abortable};
+use futures_util::future::{AbortHandle, Abortable, abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::lasting::Lasting;
@@ -62,7 +62,7 @@ pub(super) struct Driver<H> {
     answerer: Option<Arc<dyn Answerer>>,
     lasting: Lasting,
     asked: OrderedMap<QuestionId, AbortHandle>,
-    answering: FuturesUnordered<BoxFuture<'static, Result<Answered, Aborted>>>,
+    answering: FuturesUnordered<Abortable<BoxFuture<'static, Answered>>>,
     commands: mpsc::UnboundedReceiver<Command>,
     outbound: mpsc::UnboundedSender<Outbound>,
     deliveries: mpsc::Receiver<Delivery>,
@@ -219,9 +219,10 @@ impl<H: Host> Driver<H> {
             return self.input(Input::Answer { question, outcome: Err(error) });
         };
         let answering = answerer.answer(method, params);
-        let (answering, handle) = abortable(async move { (question, answering.await) });
+        let answering: BoxFuture<'static, Answered> = Box::pin(async move { (question, answering.await) });
+        let (answering, handle) = abortable(answering);
         self.asked.insert(question, handle);
-        self.answering.push(Box::pin(answering));
+        self.answering.push(answering);
     }
 
     /// Tells what happened to whom it concerns; whether the connection is over.

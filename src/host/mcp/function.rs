@@ -2,7 +2,7 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::future::{AbortHandle, Aborted, abortable};
+use futures_util::future::{AbortHandle, Abortable, abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::{Carrier, Delivery};
@@ -46,7 +46,7 @@ struct Work {
     function: Arc<dyn RequestFunction>,
     carrier: Carrier,
     running: OrderedMap<RequestId, AbortHandle>,
-    answers: FuturesUnordered<BoxFuture<'static, Result<Answer, Aborted>>>,
+    answers: FuturesUnordered<Abortable<BoxFuture<'static, Answer>>>,
 }
 
 /// The request, if it was one, and what the function gave for it.
@@ -108,11 +108,12 @@ impl Work {
     fn call(&mut self, id: Option<RequestId>, message: RawJson) {
         let answering = self.function.request(message);
         let name = id.clone();
-        let (answering, handle) = abortable(async move { (name, answering.await) });
+        let answering: BoxFuture<'static, Answer> = Box::pin(async move { (name, answering.await) });
+        let (answering, handle) = abortable(answering);
         if let Some(id) = id {
             self.running.insert(id, handle);
         }
-        self.answers.push(Box::pin(answering));
+        self.answers.push(answering);
     }
 
     fn take_answer(&mut self, id: Option<RequestId>, answer: Result<Option<RawJson>, Error>) -> Vec<Delivery> {

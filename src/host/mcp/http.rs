@@ -3,7 +3,7 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::future::{AbortHandle, Aborted, Either, abortable, select};
+use futures_util::future::{AbortHandle, Abortable, Either, abortable, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 #[cfg(feature = "oauth")]
@@ -121,13 +121,15 @@ struct Http<H: Host> {
     carrier: Carrier,
     timers: Timers<H, ExchangeId>,
     running: OrderedMap<ExchangeId, AbortHandle>,
-    work: FuturesUnordered<BoxFuture<'static, Result<Progress<H::Body>, Aborted>>>,
+    work: FuturesUnordered<Abortable<Working<H::Body>>>,
 }
+
+type Working<B> = BoxFuture<'static, Progress<B>>;
 
 /// How far an exchange came.
 enum Progress<B> {
     /// No head yet; the request is still on its way.
-    Waiting(ExchangeId, BoxFuture<'static, Self>),
+    Waiting(ExchangeId, Working<B>),
     Head(ExchangeId, Result<(ResponseHead, B), Error>),
     Chunk(ExchangeId, B, Result<Option<Vec<u8>>, Error>),
 }
@@ -212,30 +214,32 @@ impl<H: Host> Http<H> {
     }
 
     /// Waits for an answer, and looks from time to time whether it is tokens that it waits for.
-    fn wait_for_head(&mut self, exchange: ExchangeId, fetching: BoxFuture<'static, Progress<H::Body>>) {
+    fn wait_for_head(&mut self, exchange: ExchangeId, fetching: Working<H::Body>) {
         if !self.network.may_ask() {
             return self.start(exchange, fetching);
         }
         let sleep = Box::pin(self.host.sleep(ASKING_INTERVAL));
-        self.start(exchange, async move {
+        let waiting = async move {
             match select(fetching, sleep).await {
                 Either::Left((progress, _)) => progress,
                 Either::Right((_, fetching)) => Progress::Waiting(exchange, fetching),
             }
-        });
+        };
+        self.start(exchange, Box::pin(waiting));
     }
 
     fn read(&mut self, exchange: ExchangeId, mut body: H::Body) {
-        self.start(exchange, async move {
+        let reading = async move {
             let chunk = body.next().await;
             Progress::Chunk(exchange, body, chunk)
-        });
+        };
+        self.start(exchange, Box::pin(reading));
     }
 
-    fn start(&mut self, exchange: ExchangeId, work: impl Future<Output = Progress<H::Body>> + MaybeSend + 'static) {
+    fn start(&mut self, exchange: ExchangeId, work: Working<H::Body>) {
         let (work, handle) = abortable(work);
         self.running.insert(exchange, handle);
-        self.work.push(Box::pin(work));
+        self.work.push(work);
     }
 
     fn take_progress(&mut self, progress: Progress<H::Body>) {

@@ -1,6 +1,6 @@
 use std::task::{Context, Poll};
 
-use futures_util::future::{AbortHandle, Aborted, abortable};
+use futures_util::future::{AbortHandle, Abortable, abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::super::{BoxFuture, Host};
@@ -11,7 +11,7 @@ use crate::time::Millis;
 pub(super) struct Timers<H, Name> {
     host: H,
     running: OrderedMap<Name, AbortHandle>,
-    sleeping: FuturesUnordered<BoxFuture<'static, Result<Name, Aborted>>>,
+    sleeping: FuturesUnordered<Abortable<BoxFuture<'static, Name>>>,
 }
 
 impl<H: Host, Name: Copy + Ord + Send + 'static> Timers<H, Name> {
@@ -21,11 +21,12 @@ impl<H: Host, Name: Copy + Ord + Send + 'static> Timers<H, Name> {
 
     pub(super) fn set(&mut self, name: Name, at: Millis) {
         let sleep = self.host.sleep(at.since(self.host.now()));
-        let (sleep, handle) = abortable(async move {
+        let sleeping: BoxFuture<'static, Name> = Box::pin(async move {
             sleep.await;
             name
         });
-        self.sleeping.push(Box::pin(sleep));
+        let (sleeping, handle) = abortable(sleeping);
+        self.sleeping.push(sleeping);
         if let Some(earlier) = self.running.insert(name, handle) {
             earlier.abort();
         }
