@@ -6,7 +6,6 @@
 //! microseconds. What grows with a conversation's length is a `HashSet` or a `HashMap` instead, and says so.
 
 use std::borrow::Borrow;
-use std::mem;
 
 /// A map whose entries are in the order of their keys.
 #[derive(Clone, Debug)]
@@ -42,13 +41,10 @@ impl<K: Ord, V> OrderedMap<K, V> {
 
     /// Sets a key's value; the value it had is handed back.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        match self.position(&key) {
-            Ok(position) => self.0.get_mut(position).map(|(_, earlier)| mem::replace(earlier, value)),
-            Err(position) => {
-                self.0.insert(position, (key, value));
-                None
-            }
-        }
+        let earlier = self.remove(&key);
+        let position = self.position(&key).unwrap_or_else(|position| position);
+        self.0.insert(position, (key, value));
+        earlier
     }
 
     pub(crate) fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>

@@ -1,8 +1,6 @@
 //! Answers to calls that an earlier client of the same server process made: what was asked by a client that is gone can
 //! be claimed by the next one, since both make the same request id of the same key.
 
-use std::collections::VecDeque;
-
 use super::super::transport::RequestId;
 use super::{Client, OperationId, Pending};
 use crate::error::{Error, ErrorKind};
@@ -29,7 +27,8 @@ pub(super) fn request_id(key: &str) -> RequestId {
 pub(super) struct Unclaimed {
     /// Whether there was one.
     pub(super) is_resumed: bool,
-    answers: VecDeque<(RequestId, Answer)>,
+    /// The oldest first.
+    answers: Vec<(RequestId, Answer)>,
     bytes: usize,
 }
 
@@ -44,10 +43,10 @@ impl Unclaimed {
     /// Keeps an answer. Whether all that came before are kept too; otherwise the oldest are gone.
     pub(super) fn keep(&mut self, id: RequestId, answer: Answer) -> bool {
         self.bytes = self.bytes.saturating_add(size(&answer));
-        self.answers.push_back((id, answer));
+        self.answers.push((id, answer));
         let kept = self.answers.len();
         while self.answers.len() > UNCLAIMED_LIMIT || self.bytes > UNCLAIMED_BYTES {
-            let Some((_, oldest)) = self.answers.pop_front() else { break };
+            let (_, oldest) = self.answers.remove(0);
             self.bytes = self.bytes.saturating_sub(size(&oldest));
         }
         self.answers.len() == kept
@@ -55,7 +54,7 @@ impl Unclaimed {
 
     pub(super) fn take(&mut self, id: &RequestId) -> Option<Answer> {
         let index = self.answers.iter().position(|(kept, _)| kept == id)?;
-        let (_, answer) = self.answers.remove(index)?;
+        let (_, answer) = self.answers.remove(index);
         self.bytes = self.bytes.saturating_sub(size(&answer));
         Some(answer)
     }
