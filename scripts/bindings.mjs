@@ -10,7 +10,9 @@ export function bindingsOf(glue, further = "") {
     if (rewritten === short) throw unknownForm(what);
     short = rewritten;
   }
-  const left = /^(?:export|import) .*|\w+Finalization\b|__destroy_into_raw|deferred\d|handleError/m.exec(short);
+  const left = /^(?:export|import) .*|\w+Finalization\b|__destroy_into_raw|deferred\d|handleError|logError/m.exec(
+    short,
+  );
   if (left !== null) throw unknownForm(`"${left[0]}"`);
   return `export function createBindings(guard, { setTimeout, clearTimeout }) {
 ${short}
