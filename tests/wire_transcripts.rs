@@ -15,7 +15,7 @@ use crablet::model::{
 };
 use proptest::prelude::*;
 use serde_json::Value;
-use wire::history::{apply, models, step};
+use wire::history::{Step, apply, models, step};
 use wire::intent::{assistant, call, raw, result, results, text, tool, user};
 use wire::replay::body;
 use wire::rules;
@@ -257,13 +257,20 @@ proptest! {
     }
 
     #[test]
-    fn the_cached_body_is_the_body_from_scratch(steps in prop::collection::vec((step(), options()), 1..16)) {
+    fn the_cached_body_is_the_body_from_scratch(
+        steps in prop::collection::vec((step(), options()), 1..24),
+        first in any::<prop::sample::Index>(),
+        stays in any::<bool>(),
+    ) {
         let mut cache = EncodedCache::default();
         let models = models();
-        let mut model = claude();
+        let mut model = first.get(&models).clone();
         let mut messages: Vec<Arc<Message>> = Vec::new();
         let tools: Arc<[_]> = vec![tool("t", "{}")].into();
         for (number, (step, options)) in steps.into_iter().enumerate() {
+            if stays && matches!(step, Step::Switch(_)) {
+                continue;
+            }
             apply(step, number, &models, &mut model, &mut messages);
             let request =
                 ModelRequest { tools: tools.clone(), options: options.into(), ..request(&model, messages.clone()) };

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::message::{
-    AssistantMessage, Body, Content, File, Message, ModelRef, Part, StopReason, ToolCall, ToolInput, ToolResult,
+    AssistantMessage, Body, CallId, Content, File, Message, ModelRef, Part, StopReason, ToolCall, ToolInput, ToolResult,
 };
 use super::names::{IdRule, fingerprint, wire_tool_name};
 use super::request::FileKinds;
@@ -139,29 +139,25 @@ pub(super) fn left_out(file: &File) -> String {
     format!("[{} left out: this model cannot read it]", file.media_type)
 }
 
-/// Cuts a history into groups.
-pub(super) fn groups<'history>(history: &'history [Arc<Message>], reader: &Reader<'_>) -> Vec<Group<'history>> {
-    let mut groups = Vec::new();
-    // Every call of the history, which can be very many: growing step by step would hash each of them several times.
-    let calls = history.iter().filter_map(|message| assistant(message)).flat_map(AssistantMessage::tool_calls);
-    let mut seen = HashSet::with_capacity(calls.count());
-    let mut rest = history;
-    while !rest.is_empty() {
-        let spoken = spoken(rest);
-        let results = rest.iter().skip(spoken).take_while(|message| matches!(message.body, Body::Tool(_))).count();
-        let length = match spoken {
-            0 if reader.rules.merges_user && rest.first().is_some_and(|first| is_user(first)) => {
-                rest.iter().take_while(|message| is_user(message) || is_silent(message, reader)).count()
-            }
-            0 => 1,
-            spoken => spoken + results,
-        };
-        let (messages, behind) = rest.split_at_checked(length).unwrap_or((rest, &[]));
-        rest = behind;
-        let is_paused = behind.is_empty() && messages.last().is_some_and(|last| is_pause(last));
-        groups.push(Group { messages, repetition: repetition(messages, &mut seen), is_paused });
-    }
-    groups
+/// The first group of what is left of a history, which is not empty. Where it ends depends on the message behind it, and on
+/// none further on.
+pub(super) fn next_group<'history>(
+    rest: &'history [Arc<Message>],
+    reader: &Reader<'_>,
+    calls: &mut CallIds,
+) -> Group<'history> {
+    let spoken = spoken(rest);
+    let results = rest.iter().skip(spoken).take_while(|message| matches!(message.body, Body::Tool(_))).count();
+    let length = match spoken {
+        0 if reader.rules.merges_user && rest.first().is_some_and(|first| is_user(first)) => {
+            rest.iter().take_while(|message| is_user(message) || is_silent(message, reader)).count()
+        }
+        0 => 1,
+        spoken => spoken + results,
+    };
+    let (messages, behind) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+    let is_paused = behind.is_empty() && messages.last().is_some_and(|last| is_pause(last));
+    Group { messages, repetition: calls.add(messages), is_paused }
 }
 
 fn is_user(message: &Message) -> bool {
@@ -191,28 +187,41 @@ fn is_pause(message: &Message) -> bool {
         && assistant.content.iter().any(|part| matches!(part, Part::Provider { .. }))
 }
 
-fn repetition<'history>(messages: &'history [Arc<Message>], seen: &mut HashSet<(&'history str, u32)>) -> u32 {
-    let calls = messages.iter().filter_map(|message| assistant(message)).flat_map(AssistantMessage::tool_calls);
-    let ids: Vec<_> = calls.map(|call| call.call_id.as_str()).collect();
-    // Nearly every id is new, and is looked up once then.
-    let new = ids.iter().take_while(|id| seen.insert((id, 0))).count();
-    if new == ids.len() {
-        return 0;
-    }
-    for id in ids.iter().take(new) {
-        seen.remove(&(*id, 0));
-    }
-    let is_taken = |repetition: u32| ids.iter().any(|id| seen.contains(&(*id, repetition)));
-    let repetition = (0..).find(|repetition| !is_taken(*repetition)).unwrap_or_default();
-    seen.extend(ids.into_iter().map(|id| (id, repetition)));
-    repetition
-}
-
 fn assistant(message: &Message) -> Option<&AssistantMessage> {
     match &message.body {
         Body::Assistant(assistant) => Some(assistant),
         Body::User(_) | Body::Tool(_) => None,
     }
+}
+
+/// The ids of the calls of some groups, each with the repetition of its group. Those of a history can be very many.
+#[derive(Debug, Default)]
+pub(super) struct CallIds(HashSet<(CallId, u32)>);
+
+impl CallIds {
+    /// Adds the calls of a group, and gives how many groups have used one of its ids before.
+    fn add(&mut self, group: &[Arc<Message>]) -> u32 {
+        let repetition =
+            (0..).find(|repetition| call_ids(group).all(|id| !self.0.contains(&(id.clone(), *repetition))));
+        let repetition = repetition.unwrap_or_default();
+        self.0.extend(call_ids(group).map(|id| (id.clone(), repetition)));
+        repetition
+    }
+
+    /// Takes the calls of a group away again.
+    pub(super) fn forget(&mut self, group: &[Arc<Message>], repetition: u32) {
+        for id in call_ids(group) {
+            self.0.remove(&(id.clone(), repetition));
+        }
+    }
+}
+
+fn call_ids(group: &[Arc<Message>]) -> impl Iterator<Item = &CallId> {
+    group
+        .iter()
+        .filter_map(|message| assistant(message))
+        .flat_map(AssistantMessage::tool_calls)
+        .map(|call| &call.call_id)
 }
 
 impl<'history> Group<'history> {
@@ -353,7 +362,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::model::message::{CallId, MessageId, StopReason, ToolMessage, Usage};
+    use crate::model::message::{MessageId, StopReason, ToolMessage, Usage};
 
     fn message(body: Body) -> Arc<Message> {
         Arc::new(Message { id: MessageId::new("m"), body })
@@ -396,6 +405,16 @@ mod tests {
     fn reader(model: &ModelRef, ids: IdRule) -> Reader<'_> {
         let rules = Rules { ids, ..Rules::DEFAULT };
         Reader { model, files: FileKinds::ALL, rules }
+    }
+
+    fn groups<'history>(history: &'history [Arc<Message>], reader: &Reader<'_>) -> Vec<Group<'history>> {
+        let (mut groups, mut rest, mut calls) = (Vec::new(), history, CallIds::default());
+        while !rest.is_empty() {
+            let group = next_group(rest, reader, &mut calls);
+            rest = &rest[group.messages.len()..];
+            groups.push(group);
+        }
+        groups
     }
 
     /// The first turn, as a model reads it.

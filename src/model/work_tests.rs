@@ -1,9 +1,12 @@
 //! Decoding costs in proportion to what is decoded, whatever the shape of an answer and the size of its chunks: counted in
-//! bytes that are looked at, copied or moved.
+//! bytes that are looked at, copied or moved. And encoding a history again costs in proportion to what is new in it.
+
+use std::sync::Arc;
 
 use super::bedrock::frame_of_event;
 use super::openai_chat::Profile;
 use super::*;
+use crate::json::RawJson;
 use crate::work;
 
 /// What is said again and again, and how it begins and ends.
@@ -228,6 +231,58 @@ fn a_partial_input_costs_a_pass_over_it() {
         assembler.push(&ModelEvent::ToolInputDelta { block: 0, json: input(length) });
         let work = work::of(|| assert!(assembler.partial_input(0).is_some()));
         assert!(work <= 3 * length as u64, "{work} for {length} bytes");
+    }
+}
+
+/// The next turn of a conversation: a call of the model and its result.
+fn turn(model: &Model, number: usize) -> [Arc<Message>; 2] {
+    let call = ToolCall {
+        call_id: CallId::new(format!("call_{number:06}")),
+        tool_name: "t".into(),
+        input: ToolInput::Json(RawJson::parse("{}").unwrap()),
+        replay: None,
+    };
+    let result = ToolResult {
+        call_id: call.call_id.clone(),
+        tool_name: "t".into(),
+        content: vec![Content::Text("ok".into())],
+        output: None,
+        details: None,
+        is_error: false,
+    };
+    let spoken = AssistantMessage {
+        content: vec![Part::ToolCall(call)],
+        model: model.reference(),
+        stop_reason: StopReason::ToolUse,
+        usage: Usage::default(),
+    };
+    [Body::Assistant(spoken), Body::Tool(ToolMessage { results: vec![result] })]
+        .map(|body| Arc::new(Message { id: MessageId::new(number.to_string()), body }))
+}
+
+#[test]
+fn a_step_costs_the_same_after_ten_turns_and_after_a_thousand() {
+    let models = [
+        anthropic::model("m"),
+        openai_chat::model(Profile::Custom, "m"),
+        openai_responses::model("m"),
+        gemini::model("m"),
+        bedrock::model("r", "m"),
+    ];
+    for model in models {
+        let Access::Http { wire, .. } = &model.access else { unreachable!("all models here have a wire") };
+        let mut cache = EncodedCache::default();
+        let mut request = ModelRequest::new(model.clone());
+        let prompt = UserMessage { content: vec![Content::Text("go".into())], origin: Origin::Prompt };
+        request.messages.push(Arc::new(Message { id: MessageId::new("prompt"), body: Body::User(prompt) }));
+        let mut cost_of_step = |number: usize| {
+            request.messages.extend((request.messages.len() / 2..number).flat_map(|number| turn(&model, number)));
+            assert!(wire.encode(&request, &mut cache).is_ok());
+            request.messages.extend(turn(&model, number));
+            work::of(|| assert!(wire.encode(&request, &mut cache).is_ok()))
+        };
+        let (early, late) = (cost_of_step(10), cost_of_step(1_000));
+        assert!(early > 0 && early == late, "{}: {early} and {late}", model.provider);
     }
 }
 
