@@ -103,7 +103,7 @@ async fn answer_over_http<H: Host>(
         // Servers may hold the connection open after the last event; the answer does not wait for them.
         let complete = is_complete(&events) || !matches!(chunk, Ok(Some(_)));
         // A chunk without events is handed over too: it shows that the model is alive.
-        port.send(Input::ModelEvents { call, events }).await;
+        hand_over(port, Input::ModelEvents { call, events }, complete).await;
         if complete {
             if planted::is(Defect::KeepsConnections) {
                 host.spawn(async move {
@@ -213,11 +213,20 @@ async fn answer_of_function(
         })
         .await;
         if !events.is_empty() {
-            port.send(Input::ModelEvents { call, events }).await;
+            hand_over(port, Input::ModelEvents { call, events }, ended.is_some()).await;
         }
         if let Some(outcome) = ended {
             return outcome;
         }
+    }
+}
+
+/// Hands over events. The last ones come together with the end of the answer, as one batch; for others the reader must want more.
+async fn hand_over(port: &Port, events: Input, are_last: bool) {
+    if are_last {
+        port.finish(events);
+    } else {
+        port.send(events).await;
     }
 }
 

@@ -40,8 +40,7 @@ fn events_come_in_batches_as_the_model_speaks() {
             "text-start",
             "text-delta",
             "text-delta",
-            "text-delta text-end",
-            "step-end run-end",
+            "text-delta text-end step-end run-end",
         ]
     );
 }
