@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
@@ -49,7 +50,7 @@ impl Message {
     ///
     /// `protocol` when the text is not a message and not a batch.
     pub fn parse(text: &str) -> Result<Vec<Self>, Error> {
-        if let Ok(batch) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(text) {
+        if let Some(batch) = elements(text) {
             return Ok(batch.into_iter().take(BATCH_LIMIT).filter_map(|element| Self::read(element.get())).collect());
         }
         Self::read(text).map(|message| vec![message]).ok_or_else(|| {
@@ -72,6 +73,27 @@ impl Message {
             }
         }
     }
+}
+
+/// Whether a message, or one of a batch, answers this request. An error without an id can only mean the request whose stream it
+/// came on. The result is not copied, which can be large.
+pub(crate) fn answers(text: &str, request: &RequestId) -> bool {
+    let is_answer = |text: &str| {
+        let Ok(object) = Object::parse(text) else { return false };
+        let is_error = object.object("error").is_some();
+        let id = object.raw("id").as_ref().and_then(RequestId::read);
+        object.string("method").is_none()
+            && id.map_or(is_error, |id| id.matches(request) && (is_error || object.get("result").is_some()))
+    };
+    match elements(text) {
+        Some(batch) => batch.iter().take(BATCH_LIMIT).any(|element| is_answer(element.get())),
+        None => is_answer(text),
+    }
+}
+
+/// The elements of a batch; `None` when it is none.
+fn elements(text: &str) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(text).ok()
 }
 
 /// A JSON-RPC id that this side made.

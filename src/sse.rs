@@ -138,6 +138,11 @@ impl SseParser {
         has_event.then(|| self.dispatched.lend())
     }
 
+    /// The data of the event that was given last, which can be large, to keep.
+    pub(crate) fn take_data(&mut self) -> String {
+        mem::take(&mut self.dispatched.data)
+    }
+
     /// What came after the last event and is no field but looks like JSON, or is a field named `error`; cut after 64 KiB. The
     /// specification ignores such lines. Servers that fail within a stream write their error like that.
     pub fn stray(&self) -> &str {

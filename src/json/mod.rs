@@ -16,6 +16,7 @@ pub use object::Object;
 pub use partial::complete;
 pub use raw::RawJson;
 pub use schema::{Schema, SchemaError};
+pub(crate) use string::plain;
 pub use string::read_string;
 #[cfg(feature = "wires")]
 pub(crate) use written::{add_member, filled, listed, quoted, quoted_list};

@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 /// Raw JSON cannot be deserialized from inside an internally tagged, untagged or flattened serde enum; such types are
 /// read with [`Object`](super::Object) instead.
 #[derive(Clone)]
-pub struct RawJson(Arc<RawValue>);
+// The text is not moved into the count's allocation: some texts are megabytes.
+pub struct RawJson(Arc<Box<RawValue>>);
 
 impl RawJson {
     /// Keeps this text if it is one valid JSON value.
@@ -22,7 +23,7 @@ impl RawJson {
     pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         let text = text.into();
         crate::work::count(text.len());
-        RawValue::from_string(text).map(|raw| Self(raw.into()))
+        RawValue::from_string(text).map(Self::from)
     }
 
     /// The JSON text of a value.
@@ -31,7 +32,7 @@ impl RawJson {
     ///
     /// When the value cannot be written as JSON, such as a map with keys that are not strings.
     pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::value::to_raw_value(value).map(|raw| Self(raw.into()))
+        serde_json::value::to_raw_value(value).map(Self::from)
     }
 
     /// The text.
@@ -57,13 +58,13 @@ impl RawJson {
 
 impl From<Box<RawValue>> for RawJson {
     fn from(raw: Box<RawValue>) -> Self {
-        Self(raw.into())
+        Self(Arc::new(raw))
     }
 }
 
 impl From<&RawValue> for RawJson {
     fn from(raw: &RawValue) -> Self {
-        Self(raw.to_owned().into())
+        Self::from(raw.to_owned())
     }
 }
 

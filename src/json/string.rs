@@ -34,6 +34,26 @@ fn read_units(json: &str) -> Option<String> {
     Some(String::from_utf16_lossy(&units))
 }
 
+/// How many bytes come before the first quote, backslash or control character. Eight are looked at together: a byte that is zero in
+/// one of the differences is the first that borrows.
+#[cfg_attr(crablet_small, optimize(speed))]
+pub(crate) fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHEST: u64 = ONES << 7;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, bytes) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*bytes);
+        let below = |word: u64, least: u8| word.wrapping_sub(ONES * u64::from(least)) & !word;
+        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        let found = (below(word, 0x20) | is(b'"') | is(b'\\')) & HIGHEST;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    words.len() * 8 + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -141,7 +141,7 @@ impl McpHandle {
         settle(&cancel.0, resolve, reject, async move {
             let (request, options) = read_request(&request)?;
             let on_progress = progress.map(|report| Box::new(Report(report)) as Box<dyn OnProgress>);
-            connection.ask(request, options, on_progress).await.map(|result| result.as_str().to_owned())
+            connection.ask(request, options, on_progress).await.map(|result| JsValue::from_str(result.as_str()))
         });
     }
 
@@ -161,21 +161,21 @@ impl McpHandle {
 }
 
 /// Runs a piece of work in the background and tells its end, unless it is cancelled before.
-pub(crate) fn settle(
+pub(crate) fn settle<T: Into<JsValue>>(
     cancel: &CancelToken,
     resolve: Function,
     reject: Function,
-    work: impl Future<Output = Result<String, Error>> + 'static,
+    work: impl Future<Output = Result<T, Error>> + 'static,
 ) {
     // Boxed, so that the rest is in the module once and not for each kind of work.
-    settle_boxed(cancel.cancelled(), resolve, reject, Box::pin(work));
+    settle_boxed(cancel.cancelled(), resolve, reject, Box::pin(async move { work.await.map(Into::into) }));
 }
 
 fn settle_boxed(
     cancelled: Cancelled,
     resolve: Function,
     reject: Function,
-    work: BoxFuture<'static, Result<String, Error>>,
+    work: BoxFuture<'static, Result<JsValue, Error>>,
 ) {
     spawn(async move {
         let outcome = match select(work, cancelled).await {
@@ -185,7 +185,7 @@ fn settle_boxed(
         };
         // Both functions settle a promise of the facade and do not throw.
         let _ = match outcome {
-            Ok(value) => resolve.call1(&JsValue::UNDEFINED, &JsValue::from_str(&value)),
+            Ok(value) => resolve.call1(&JsValue::UNDEFINED, &value),
             Err(error) => reject.call1(&JsValue::UNDEFINED, &thrown(error)),
         };
     });

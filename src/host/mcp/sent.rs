@@ -43,8 +43,12 @@ impl Sent {
             Inbound::RequestEnded { reason: Err(error), .. } | Inbound::Closed { reason: error, .. } => {
                 self.redact(error);
             }
-            Inbound::Message { message, .. } if is_error(message) => {
-                if let Some(clean) = redacted_message(message, &self.secrets()) {
+            Inbound::Message { message, .. } => {
+                let secrets = self.secrets();
+                if !secrets.is_empty()
+                    && is_error(message)
+                    && let Some(clean) = redacted_message(message, &secrets)
+                {
                     *message = clean;
                 }
             }

@@ -292,11 +292,15 @@ impl Client {
 
     /// What a result is. The stateless era says so; the other era has tasks and last words.
     fn result_kind(&self, result: &RawJson) -> Result<ResultKind, Error> {
+        let is_stateless = matches!(self.phase, Phase::Ready { era: Era::Stateless, .. });
+        if !is_stateless && !self.makes_tasks() {
+            return Ok(ResultKind::Complete);
+        }
         let object = Object::parse(result.as_str()).ok();
-        if !matches!(self.phase, Phase::Ready { era: Era::Stateless, .. }) {
+        if !is_stateless {
             let has_task =
                 object.is_some_and(|object| object.get("content").is_none() && object.object("task").is_some());
-            let task = Some(result).filter(|_| has_task && self.makes_tasks()).and_then(Task::read);
+            let task = Some(result).filter(|_| has_task).and_then(Task::read);
             return Ok(task.map_or(ResultKind::Complete, ResultKind::Task));
         }
         let kind = object.and_then(|object| object.string("resultType"));

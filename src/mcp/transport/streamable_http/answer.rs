@@ -5,7 +5,7 @@ use super::legacy::Legacy;
 use super::{ExchangeId, LINGER, SessionPhase, StreamableHttp, VersionHeader, headers, refusal};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
-use crate::jsonrpc::{Message, code};
+use crate::jsonrpc::{answers, code};
 use crate::model::ResponseHead;
 use crate::sse::MAX_EVENT_BYTES;
 use crate::time::Millis;
@@ -103,14 +103,15 @@ impl StreamableHttp {
         match std::mem::replace(&mut exchange.reading, Reading::Rest) {
             Reading::Stream(mut parser) => {
                 // A server that forgot the last empty line has still said everything.
-                let last = parser.finish().filter(|event| event.name == "message").map(|event| event.data.to_owned());
+                let has_last = parser.finish().is_some_and(|event| event.name == "message");
+                let last = has_last.then(|| parser.take_data());
                 exchange.reading = Reading::Stream(parser);
                 if let Some(message) = last.and_then(|data| RawJson::parse(data).ok()) {
                     self.take_message(now, key, message);
                 }
                 self.take_stream_end(now, key);
             }
-            Reading::Document(document) => self.take_document(now, key, &document),
+            Reading::Document(document) => self.take_document(now, key, document),
             Reading::Rest => drop(self.remove(key)),
             Reading::Waiting => exchange.reading = Reading::Waiting,
             Reading::Head => {
@@ -125,21 +126,19 @@ impl StreamableHttp {
             let Some(exchange) = self.exchanges.get_mut(&key) else { return };
             let Reading::Stream(parser) = &mut exchange.reading else { return };
             let is_legacy = exchange.purpose == Purpose::Legacy;
-            let (is_event, data) = match parser.next_event() {
+            let (is_event, is_message) = match parser.next_event() {
                 Ok(Some(event)) if is_legacy && event.name == "endpoint" => {
                     let reference = event.data.to_owned();
                     self.take_endpoint(now, key, &reference);
                     continue;
                 }
                 // Only events named `message`, or not named, are JSON-RPC; an empty one merely carries an id.
-                Ok(Some(event)) if event.name == "message" && !event.data.is_empty() => {
-                    (true, Some(event.data.to_owned()))
-                }
-                Ok(event) => (event.is_some(), None),
+                Ok(Some(event)) => (true, event.name == "message" && !event.data.is_empty()),
+                Ok(None) => (false, false),
                 Err(error) => return self.break_off(now, key, Error::new(ErrorKind::Limit, error.to_string())),
             };
             exchange.resumption.note(parser.last_event_id(), parser.retry());
-            match data.map(RawJson::parse) {
+            match is_message.then(|| RawJson::parse(parser.take_data())) {
                 Some(Ok(message)) => self.take_message(now, key, message),
                 Some(Err(error)) => {
                     self.deliver(Inbound::Warning(format!("the server sent an event that is not JSON: {error}")));
@@ -154,7 +153,7 @@ impl StreamableHttp {
     fn take_message(&mut self, now: Millis, key: ExchangeId, message: RawJson) {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
         let request_id = exchange.request_id().cloned();
-        let answered = request_id.clone().filter(|id| !exchange.answered && is_answer(&message, id));
+        let answered = request_id.clone().filter(|id| !exchange.answered && answers(message.as_str(), id));
         exchange.answered |= answered.is_some();
         let status = exchange.status;
         self.deliver(Inbound::Message { request_id, status: Some(status), message });
@@ -172,18 +171,21 @@ impl StreamableHttp {
         self.fail(now, key, Error::new(ErrorKind::ConnectionClosed, message));
     }
 
-    fn take_document(&mut self, now: Millis, key: ExchangeId, document: &[u8]) {
+    fn take_document(&mut self, now: Millis, key: ExchangeId, document: Vec<u8>) {
         let Some(exchange) = self.exchanges.get(&key) else { return };
-        let text = crate::sse::text(document);
-        let text = text.trim_start_matches('\u{feff}').trim();
+        let whole = String::from_utf8(document).unwrap_or_else(|error| crate::sse::text(error.as_bytes()).into_owned());
+        let text = whole.trim_start_matches('\u{feff}').trim();
         if !(200..300).contains(&exchange.status) {
             return self.take_refusal(now, key, text);
         }
         let Some(id) = exchange.request_id().cloned() else { return drop(self.remove(key)) };
         let status = exchange.status;
+        let is_empty = text.is_empty();
+        // Megabytes are not copied for nothing.
+        let text = if text.len() == whole.len() { whole } else { text.to_owned() };
         let problem = match RawJson::parse(text) {
             Ok(message) => return self.answered(key, id, status, message),
-            Err(_) if text.is_empty() => "the server answered with an empty body".to_owned(),
+            Err(_) if is_empty => "the server answered with an empty body".to_owned(),
             Err(error) => format!("the server's answer is not JSON: {error}"),
         };
         self.fail(now, key, Error::new(ErrorKind::Protocol, format!("{problem} (HTTP {status})")));
@@ -261,17 +263,6 @@ impl StreamableHttp {
             self.deliver(Inbound::Warning(message.to_owned()));
         }
     }
-}
-
-/// Whether a message, or one of a batch, answers this request. An error without an id can only mean the request whose
-/// stream it came on.
-fn is_answer(message: &RawJson, request: &RequestId) -> bool {
-    let messages = Message::parse(message.as_str()).unwrap_or_default();
-    messages.iter().any(|message| match message {
-        Message::Response { id: Some(id), .. } => id.matches(request),
-        Message::Response { id: None, outcome } => outcome.is_err(),
-        _ => false,
-    })
 }
 
 /// The media type without its parameters.
