@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::bedrock::frame_of_event;
 use super::openai_chat::Profile;
 use super::*;
-use crate::json::RawJson;
 use crate::work;
 
 /// What is said again and again, and how it begins and ends.
@@ -239,7 +238,7 @@ fn turn(model: &Model, number: usize) -> [Arc<Message>; 2] {
     let call = ToolCall {
         call_id: CallId::new(format!("call_{number:06}")),
         tool_name: "t".into(),
-        input: ToolInput::Json(RawJson::parse("{}").unwrap()),
+        input: ToolInput::Malformed { text: "{".into(), reason: "cut".into() },
         replay: None,
     };
     let result = ToolResult {
