@@ -8,7 +8,8 @@ use crablet::Error;
 use crablet::agent::{ContextEdit, HookQuestion, HookReply, RunId, StepChange};
 use crablet::host::{BoxFuture, HookContext, Hooks};
 use crablet::json::Object;
-use crablet::model::{Body, Message, MessageId, ModelRequest, Part, RequestOptions, StopReason, Usage};
+use crablet::jsonrpc::Params;
+use crablet::model::{Body, Message, MessageId, ModelRequest, Part, RequestOptions};
 use js_sys::Function;
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -17,7 +18,7 @@ use wasm_bindgen::prelude::Closure;
 
 use crate::config::{invalid, read_model, read_tool_choice};
 use crate::functions::{Functions, message, resolved, text};
-use crate::mcp::settle;
+use crate::mcp::{json, settle};
 use crate::models::Models;
 use crate::tool_output::read_tool_output;
 
@@ -164,20 +165,15 @@ async fn call_model(
             options: Arc::new(options),
         })
         .await?;
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Answered {
-        text: String,
-        stop_reason: &'static str,
-        usage: Usage,
-    }
     let text = answer.content.iter().filter_map(|part| match part {
         Part::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
-    let answered =
-        Answered { text: text.collect(), stop_reason: StopReason::as_str(answer.stop_reason), usage: answer.usage };
-    serde_json::to_string(&answered).map_err(|error| invalid(error.to_string()))
+    let answered = Params::new()
+        .with("text", &text.collect::<String>())
+        .with("stopReason", answer.stop_reason.as_str())
+        .with("usage", &answer.usage);
+    Ok(json(&answered))
 }
 
 fn written(question: &HookQuestion, run_id: Option<&RunId>, told: &RefCell<Vec<Told>>) -> Result<String, String> {

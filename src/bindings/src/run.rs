@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crablet::agent::{Approval, InputHash, QueuedMessage};
+use crablet::agent::{Approval, InputHash};
 use crablet::host::{Conversation, Prompt, Run, RunControl};
 use crablet::json::Object;
+use crablet::jsonrpc::Params;
 use crablet::model::{CallId, Content, MessageId};
 use crablet::web::WebHost;
 use crablet::{Error, ErrorKind};
 use js_sys::{Function, Uint32Array};
-use serde::Serialize;
 use serde_json::value::RawValue;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -18,6 +18,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use crate::batch::Batch;
 use crate::config::invalid;
 use crate::functions::spawn;
+use crate::mcp::json;
 use crate::thrown::thrown;
 use crate::tool_output::read_tool_output;
 
@@ -41,14 +42,7 @@ impl ConversationHandle {
 
     /// The messages that wait, as the JSON text of `{steers, followUps}`, each a list of `{id, content}`.
     pub fn queued(&self) -> String {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Queued {
-            steers: Vec<QueuedMessage>,
-            follow_ups: Vec<QueuedMessage>,
-        }
-        let queued = Queued { steers: self.0.steers(), follow_ups: self.0.follow_ups() };
-        serde_json::to_string(&queued).unwrap_or_default()
+        json(&Params::new().with("steers", &self.0.steers()).with("followUps", &self.0.follow_ups()))
     }
 
     /// Puts other content in the place of a message that waits.

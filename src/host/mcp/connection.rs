@@ -143,9 +143,10 @@ impl<F: FnMut(Progress) + MaybeSend + 'static> OnProgress for F {
 
 impl Connection {
     /// Connects over Streamable HTTP. The name tells this server from others, in tool names and errors.
-    pub fn http<H: Host>(host: &H, name: impl Into<Arc<str>>, server: HttpServer, options: ConnectOptions) -> Self {
-        let network = Network::new(host.clone(), &server);
-        let carry = move |carrier| http::carry(network.clone(), server.clone(), carrier);
+    pub fn http<H: Host>(host: &H, name: impl Into<Arc<str>>, mut server: HttpServer, options: ConnectOptions) -> Self {
+        let network = Network::new(host.clone(), &mut server);
+        let HttpServer { options: endpoint, headers, .. } = server;
+        let carry = move |carrier| http::carry(network.clone(), endpoint.clone(), headers.clone(), carrier);
         Self::over(host, name.into(), TransportKind::Http, options, carry)
     }
 

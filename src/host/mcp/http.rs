@@ -98,12 +98,17 @@ where
 }
 
 /// Carries the messages of one client over HTTP until the connection is over.
-pub(super) async fn carry<H: Host>(network: Network<H>, server: HttpServer, carrier: Carrier) {
+pub(super) async fn carry<H: Host>(
+    network: Network<H>,
+    endpoint: StreamableHttpOptions,
+    headers: Option<Arc<dyn HeaderSource>>,
+    carrier: Carrier,
+) {
     let host = network.host().clone();
     let mut http = Http {
         network,
-        machine: StreamableHttp::new(server.options),
-        headers: server.headers,
+        machine: StreamableHttp::new(endpoint),
+        headers,
         timers: Timers::new(host.clone()),
         host,
         carrier,

@@ -18,11 +18,12 @@ pub(super) struct Network<H: Host> {
 }
 
 impl<H: Host> Network<H> {
-    #[cfg_attr(not(feature = "oauth"), allow(unused_variables))]
-    pub(super) fn new(host: H, server: &HttpServer) -> Self {
+    /// Takes over how the server's tokens are obtained.
+    #[cfg_attr(not(feature = "oauth"), allow(unused_variables, clippy::needless_pass_by_ref_mut))]
+    pub(super) fn new(host: H, server: &mut HttpServer) -> Self {
         Self {
             #[cfg(feature = "oauth")]
-            authorized: server.auth.clone().map(|auth| Authorized::new(host.clone(), &server.options.url, auth)),
+            authorized: server.auth.take().map(|auth| Authorized::new(host.clone(), &server.options.url, auth)),
             host,
             sent: Sent::default(),
         }

@@ -109,7 +109,7 @@ impl Client {
     /// The server no longer wants an answer.
     pub(super) fn take_cancellation(&mut self, params: Option<&RawJson>) {
         let wanted = params.and_then(|params| Object::parse(params.as_str()).ok()?.raw("requestId"));
-        self.withdraw_questions(|asker| matches!(asker, Asker::Request { id, .. } if Some(id) == wanted.as_ref()));
+        self.withdraw_questions(&|asker| matches!(asker, Asker::Request { id, .. } if Some(id) == wanted.as_ref()));
     }
 
     /// A result that asks for input first.
@@ -202,21 +202,23 @@ impl Client {
 
     /// Withdraws the questions of an operation that is over.
     pub(super) fn withdraw_questions_of(&mut self, wanted: OperationId) {
-        self.withdraw_questions(|asker| matches!(asker, Asker::Operation { operation, .. } if *operation == wanted));
+        self.withdraw_questions(&|asker| matches!(asker, Asker::Operation { operation, .. } if *operation == wanted));
     }
 
     /// Withdraws all questions: nobody would hear the answers.
     pub(super) fn withdraw_all_questions(&mut self) {
-        self.withdraw_questions(|_| true);
+        self.withdraw_questions(&|_| true);
     }
 
-    fn withdraw_questions(&mut self, is_over: impl Fn(&Asker) -> bool) {
-        let over: Vec<_> =
-            self.questions.iter().filter(|(_, question)| is_over(&question.asker)).map(|(id, _)| *id).collect();
-        for question in over {
-            self.questions.remove(&question);
-            self.effects.push_back(Effect::Withdraw(question));
-        }
+    fn withdraw_questions(&mut self, is_over: &dyn Fn(&Asker) -> bool) {
+        let effects = &mut self.effects;
+        self.questions.retain(|id, question| {
+            let is_over = is_over(&question.asker);
+            if is_over {
+                effects.push_back(Effect::Withdraw(*id));
+            }
+            !is_over
+        });
     }
 }
 
