@@ -32,7 +32,7 @@ export interface EventBase {
 
 /**
  * What happens in a run, in order. Plain data that survives `structuredClone` and JSON. Types and fields may be added, so
- * skip what you do not know. `run-end` is always the last one, and always there.
+ * skip what you do not know. `run-end` is always the last one, and always there once a run has begun.
  */
 export type AgentEvent<T extends ToolSet = ToolSet> = EventBase &
   (

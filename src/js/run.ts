@@ -77,7 +77,7 @@ export interface RunSource {
  * no event is kept.
  *
  * An aborted run gives its closing events and ends. A run that fails gives `run-end` with the error, then the loop throws
- * that error.
+ * that error. One that cannot begin, since an MCP server of its agent cannot be reached, throws without an event.
  */
 export class Run<T extends ToolSet = ToolSet, Output = unknown>
   implements AsyncIterable<AgentEvent<T>>, AsyncDisposable
