@@ -13,6 +13,9 @@ use crate::plan::Boundary;
 /// A defect is found within so many scripts, or not.
 const SCRIPTS: usize = 300;
 
+/// So many scripts of each boundary must break nothing without a defect.
+const CONTROLS: usize = 24;
+
 /// How many of them are at work at once.
 const AT_ONCE: usize = 24;
 
@@ -34,6 +37,13 @@ const fn boundary_of(defect: Defect) -> Boundary {
 
 /// Plants all defects in turn.
 pub(crate) async fn run(which: &Which) -> ExitCode {
+    // What breaks without any defect would count as found with each.
+    for boundary in Boundary::ALL {
+        if let Some(what) = search(Stage::set(which).await, boundary, CONTROLS).await {
+            println!("{}: without a defect, {what}", which.name());
+            return ExitCode::FAILURE;
+        }
+    }
     let mut missed = 0;
     for defect in Defect::ALL {
         let stage = Stage::set(which).await;
@@ -41,7 +51,7 @@ pub(crate) async fn run(which: &Which) -> ExitCode {
         let found = if defect == Defect::KeepsConnections {
             leak(stage).await
         } else {
-            search(stage, boundary_of(defect)).await
+            search(stage, boundary_of(defect), SCRIPTS).await
         };
         match found {
             Some(what) => println!("found {defect:?}: {what}"),
@@ -56,9 +66,9 @@ pub(crate) async fn run(which: &Which) -> ExitCode {
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The first promise that a script of the boundary breaks.
-async fn search(stage: Stage, boundary: Boundary) -> Option<String> {
-    let seeds = scripts_of(boundary, 0).take(SCRIPTS);
+/// The first promise that a script of the boundary breaks, in so many of them.
+async fn search(stage: Stage, boundary: Boundary, scripts: usize) -> Option<String> {
+    let seeds = scripts_of(boundary, 0).take(scripts);
     let play = |seed| stage.play(seed);
     let mut verdicts = stream::iter(seeds).map(play).buffer_unordered(AT_ONCE);
     let mut found = None;
