@@ -13,6 +13,7 @@ const SUITES = [
     "workerd",
     "browser",
     "browser-cases",
+    "secrets",
     "files",
     "durable",
     "bundler",

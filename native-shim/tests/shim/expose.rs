@@ -40,11 +40,15 @@ impl Agent {
     }
 
     fn spawn(shim: &Shim) -> Self {
+        Self::spawn_telling(shim, Stdio::null())
+    }
+
+    fn spawn_telling(shim: &Shim, stderr: Stdio) -> Self {
         let mut process = shim
             .command(&["expose"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .kill_on_drop(true)
             .spawn()
             .unwrap();
@@ -605,4 +609,52 @@ async fn expose_ends_with_its_agent() {
     let Agent { mut process, input, .. } = Agent::start(&shim).await;
     drop(input);
     assert!(in_time("the end of the process", process.wait()).await.unwrap().success());
+}
+
+/// A page's token, what an agent asks and what a page answers: an agent sees no more of them than the answers, and no log has any.
+#[tokio::test]
+async fn no_secret_is_in_what_agents_are_told_or_in_a_log() {
+    const MESSAGE: &str = "planted-message-value";
+    const ANSWER: &str = "planted-answer-value";
+    let mut shim = start().await;
+    let token = shim.grant_with(APP, &["--expose"]).await;
+    let server = saying(empty(), harmless("hello", "Greets"), ANSWER);
+    let mut page = Page::open(&shim, APP, &token, &server).await;
+    page.offered("hello").await;
+    let mut agent = Agent::spawn_telling(&shim, Stdio::piped());
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": MESSAGE, "version": "1" } });
+    let mut seen = vec![agent.ask("initialize", hello).await.unwrap().to_string()];
+    agent.tell("notifications/initialized", json!({})).await;
+    let name = agent.names(1).await.remove(0);
+    let answer = agent.call(&name, json!({ "text": MESSAGE })).await.unwrap();
+    assert_eq!(text_of(&answer), ANSWER, "the page is there");
+    for refused in [
+        agent.call("none", json!({ "text": MESSAGE })).await,
+        agent.call(&name, json!(MESSAGE)).await,
+        agent.ask("none", json!({ "token": MESSAGE })).await,
+        agent.ask("resources/read", json!({ "uri": format!("x:{MESSAGE}") })).await,
+    ] {
+        seen.push(format!("{refused:?}"));
+    }
+    agent.write(json!({ "nothing": MESSAGE })).await;
+    let refused = attach(shim.port, "https://evil.example", &token, &Attach::default(), 0).await.err().unwrap();
+    seen.push(refused);
+    let (_, printed, told) = shim.run(&["consent"]).await;
+    seen.push(printed + &told);
+    seen.extend(agent.tools().await.iter().chain(&agent.notices).map(Value::to_string));
+    let mut process = agent.process;
+    let mut stderr = process.stderr.take().unwrap();
+    drop(agent.input);
+    in_time("the end of the agent's program", process.wait()).await.unwrap();
+    let mut log = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut stderr, &mut log).await.unwrap();
+    seen.push(log);
+    seen.push(in_time("the end of the shim", shim.end("-TERM")).await);
+    let revealed = token.reveal();
+    for text in &seen {
+        for secret in [revealed.rsplit('.').next().unwrap(), &MESSAGE[..MESSAGE.len() - 4], &ANSWER[..ANSWER.len() - 4]]
+        {
+            assert!(!text.contains(secret), "{secret} shows: {text}");
+        }
+    }
 }

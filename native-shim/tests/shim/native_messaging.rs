@@ -356,3 +356,49 @@ async fn channels_are_bounded_and_odd_frames_close_theirs() {
     }
     assert_eq!(browser.open(164, "echo").await["type"], "refused");
 }
+
+/// What a server is given and says of it, and what goes through the pipe, is in no frame of the shim's own and in no log.
+#[tokio::test]
+async fn no_secret_is_in_a_frame_or_the_log() {
+    const KEY: &str = "planted-key-+%=-value";
+    const MESSAGE: &str = "planted-message-value";
+    let mut server = script(
+        r#"env >&2; echo "cannot log in with $API_KEY" >&2; while read -r line; do case "$line" in *crash*) env >&2; exit 3 ;; *) printf '%s\n' "$line" ;; esac; done"#,
+    );
+    server["env"] = json!({ "API_KEY": KEY });
+    let mut browser = Browser::start(json!({ "talkative": server })).await;
+    browser.connect(1, "talkative").await;
+    browser.tell(1, json!({ "jsonrpc": "2.0", "id": 1, "params": { "text": MESSAGE } })).await;
+    assert_eq!(browser.told().await.1["params"]["text"], MESSAGE, "the server is there");
+    browser.tell(1, json!({ "jsonrpc": "2.0", "id": 2, "method": "crash" })).await;
+    let (_, exit) = browser.frame().await;
+    assert_eq!(exit.kind, FrameKind::Exit);
+    let told = exit.text().unwrap().to_owned();
+    assert!(told.contains("API_KEY=[redacted]"), "{told}");
+    let mut seen = vec![told];
+    // Frames that are none, channels of nobody's and proofs that are wrong, each with what must not be repeated.
+    let proof = format!("crablet.proof.{MESSAGE}.{KEY}");
+    for message in [
+        json!({ "type": "open", "channel": 2, "server": "talkative", "protocols": ["crablet.v1", proof] }),
+        json!({ "type": "open", "channel": 3, "server": "other", "protocols": ["crablet.v1", proof] }),
+        json!({ "type": "frame", "channel": 9, "data": STANDARD.encode(MESSAGE) }),
+        json!({ "type": MESSAGE, "channel": 4, "token": KEY }),
+    ] {
+        browser.send(message).await;
+    }
+    browser.write(&u32::try_from(MESSAGE.len()).unwrap().to_ne_bytes()).await;
+    browser.write(MESSAGE.as_bytes()).await;
+    browser.hang_up();
+    let (_, messages, log) = browser.end().await;
+    seen.extend(messages.iter().map(Value::to_string));
+    let frames = messages.iter().filter_map(|message| STANDARD.decode(message["data"].as_str()?).ok());
+    seen.extend(frames.map(|frame| String::from_utf8_lossy(&frame).into_owned()));
+    assert!(log.contains("API_KEY=[redacted]"), "the log has what servers say, without their keys: {log}");
+    seen.push(log);
+    let token = NATIVE_MESSAGING_TOKEN.rsplit('.').next().unwrap();
+    for text in &seen {
+        for secret in [&KEY[..KEY.len() - 4], &MESSAGE[..MESSAGE.len() - 4], token] {
+            assert!(!text.contains(secret), "{secret} shows: {text}");
+        }
+    }
+}
