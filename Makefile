@@ -4,7 +4,7 @@
 
 package_needs := rust wasm npm:src/js
 matrix_needs := npm:pkg-tests npm:pkg-tests/runtimes npm:pkg-tests/bundlers npm:www/demo chromium firefox
-golden_needs := $(package_needs) public-api npm:pkg-tests npm:docs/reference
+golden_needs := $(package_needs) public-api npm:pkg-tests npm:docs/reference npm:www/demo chromium
 demo_needs := $(package_needs) npm:www npm:www/demo
 
 help: ## Lists the targets

@@ -362,9 +362,10 @@ async fn channels_are_bounded_and_odd_frames_close_theirs() {
 async fn no_secret_is_in_a_frame_or_the_log() {
     const KEY: &str = "planted-key-+%=-value";
     const MESSAGE: &str = "planted-message-value";
-    let mut server = script(
-        r#"env >&2; echo "cannot log in with $API_KEY" >&2; while read -r line; do case "$line" in *crash*) env >&2; exit 3 ;; *) printf '%s\n' "$line" ;; esac; done"#,
-    );
+    let told =
+        r#"while read -r line; do case "$line" in *crash*) env >&2; exit 3 ;; *) printf '%s\n' "$line" ;; esac; done"#;
+    let says = r#"env >&2; echo "cannot log in with $API_KEY" >&2"#;
+    let mut server = script(&format!("{says}\n{}", ECHO.replace("exec cat", told)));
     server["env"] = json!({ "API_KEY": KEY });
     let mut browser = Browser::start(json!({ "talkative": server })).await;
     browser.connect(1, "talkative").await;
