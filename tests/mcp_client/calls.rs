@@ -151,3 +151,52 @@ fn sixty_four_calls_are_under_way_at_once_and_each_gets_its_own_answer() {
     }
     assert_eq!(world.now.since(started), 64, "they ran beside one another");
 }
+
+#[test]
+fn a_call_whose_answer_is_lost_is_sent_again_once_if_its_tool_says_that_this_does_no_harm() {
+    let tool = |name: &str, annotations: Value| json!({ "name": name, "inputSchema": {}, "annotations": annotations });
+    let tools = json!({ "tools": [
+        tool("reads", json!({ "readOnlyHint": true })),
+        tool("sets", json!({ "readOnlyHint": false, "idempotentHint": true })),
+        tool("adds", json!({ "readOnlyHint": false, "idempotentHint": false })),
+        tool("says nothing", json!({})),
+    ] });
+    for (name, sent, is_lost_twice) in
+        [("reads", 2, false), ("sets", 2, false), ("reads", 2, true), ("adds", 1, false), ("says nothing", 1, false)]
+    {
+        let calls = RefCell::new(0);
+        let server = stateless(|request| match method_of(request).as_str() {
+            "tools/list" => Answer::json(200, response(request, &tools)),
+            "tools/call" => {
+                *calls.borrow_mut() += 1;
+                match *calls.borrow() == 1 || is_lost_twice {
+                    true => Answer::new(200).then(Then::Unreachable),
+                    false => Answer::json(200, response(request, &text("ok"))),
+                }
+            }
+            _ => Answer::new(405),
+        });
+        let mut world = World::new(options(EraChoice::Auto), server);
+        world.perform(Request::ListTools).unwrap();
+        let outcome = world.perform(call(name));
+        assert_eq!(*calls.borrow(), sent, "{name}");
+        let is_right = sent == 2 && !is_lost_twice;
+        assert_eq!(
+            outcome.as_ref().err().map(crablet::Error::kind),
+            (!is_right).then_some(ErrorKind::Network),
+            "{name}"
+        );
+        assert_eq!(world.warnings().iter().any(|warning| warning.contains("called again")), sent == 2, "{name}");
+    }
+}
+
+#[test]
+fn a_tool_that_was_not_listed_says_nothing_of_a_second_call() {
+    let server = stateless(|request| match method_of(request).as_str() {
+        "tools/call" => Answer::new(200).then(Then::Unreachable),
+        _ => Answer::new(405),
+    });
+    let mut world = World::new(options(EraChoice::Auto), server);
+    assert_eq!(world.perform(call("reads")).unwrap_err().kind(), ErrorKind::Network);
+    assert_eq!(world.methods().iter().filter(|method| *method == "tools/call").count(), 1);
+}

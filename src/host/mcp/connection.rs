@@ -22,8 +22,9 @@ use crate::mcp::protocol::{CallToolResult, EraChoice, EraRecord, Implementation,
 /// A connection to an MCP server. Cloning gives another handle to the same connection.
 ///
 /// It connects in the background from the moment it is made; calls wait until it stands. A connection that failed or
-/// broke is made anew by the next call, while calls that were under way have failed: nothing is sent twice. When the last
-/// handle is dropped the connection is closed.
+/// broke is made anew by the next call, while calls that were under way have failed. A call whose answer was lost on a connection
+/// that still stands is sent again, once, if its tool was listed with `readOnlyHint` or `idempotentHint`; nothing else is sent twice.
+/// When the last handle is dropped the connection is closed.
 #[derive(Clone)]
 pub struct Connection {
     inner: Arc<Inner>,

@@ -17,6 +17,7 @@ mod output;
 mod pages;
 mod question;
 mod receive;
+mod repeat;
 mod task;
 
 use std::collections::VecDeque;

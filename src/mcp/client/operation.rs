@@ -46,6 +46,8 @@ pub(super) struct Operation {
     progress: Option<f64>,
     /// Whether it was sent again in a new session, which happens once.
     session_renewed: bool,
+    /// Whether it was sent again because its answer was lost, which happens once.
+    pub(super) was_repeated: bool,
     /// Whether the tools were listed again for it, which happens once.
     relisting: Relisting,
     /// What the server asked for before it answers.
@@ -130,6 +132,7 @@ impl Client {
             stirred: None,
             progress: None,
             session_renewed: false,
+            was_repeated: false,
             relisting: Relisting::default(),
             rounds: Rounds::default(),
             task: None,
@@ -274,6 +277,7 @@ impl Client {
             Phase::Ready { era: Era::Stateless, is_assumed: true } if error.kind() == ErrorKind::BadRequest => {
                 self.connect_without_record(now);
             }
+            _ if self.may_repeat(id, &error) => self.repeat(now, id, &error),
             _ => self.finish(id, Err(error)),
         }
     }
