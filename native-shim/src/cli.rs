@@ -58,14 +58,7 @@ enum Command {
     /// Serves the servers of a configuration file until it is stopped.
     Serve(Box<Serve>),
     /// Says what is wrong with a set-up: reads the file and the tokens, and starts every server once.
-    Doctor {
-        /// The mcpServers file.
-        #[arg(long)]
-        config: PathBuf,
-        /// The TCP port that the shim is to listen on.
-        #[arg(long, default_value_t = DEFAULT_PORT)]
-        port: u16,
-    },
+    Doctor(Box<Doctor>),
     /// Makes a token for one or more origins and the named servers, and prints it.
     Grant(GrantArguments),
     /// Shows a code for a page, waits until it is typed there, and makes a token for that page's origin.
@@ -120,6 +113,19 @@ struct Serve {
     /// How many seconds a process waits for a client that lost its connection.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     grace: u64,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: NatsArguments,
+}
+
+#[derive(Debug, Args)]
+struct Doctor {
+    /// The mcpServers file.
+    #[arg(long)]
+    config: PathBuf,
+    /// The TCP port that the shim is to listen on.
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    port: u16,
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArguments,
@@ -244,10 +250,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
     let (grants, http_grants) = (GrantFile::of(&state), GrantFile::of(&state));
     match arguments.command {
         Command::Serve(arguments) => runtime()?.block_on(serve(*arguments, &state)),
-        Command::Doctor { config, port } => match runtime()?.block_on(examine(&config, port, &state, &guardian()?)) {
-            0 => Ok(()),
-            problems => Err(CommandError::Problems(problems)),
-        },
+        Command::Doctor(arguments) => runtime()?.block_on(diagnose(*arguments, &state)),
         Command::Grant(arguments) => grant(arguments, &grants, &http_grants),
         Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state))),
         Command::Tokens => list(&grants, &http_grants),
@@ -274,6 +277,21 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 
 fn guardian() -> io::Result<GuardianCommand> {
     Ok(GuardianCommand { program: std::env::current_exe()?, arguments: vec![GUARD.into()] })
+}
+
+async fn diagnose(arguments: Doctor, state: &StateDirectory) -> Result<(), CommandError> {
+    let Doctor { config, port, .. } = &arguments;
+    #[cfg(feature = "nats")]
+    let needs_token = arguments.nats.nats.is_none();
+    #[cfg(not(feature = "nats"))]
+    let needs_token = true;
+    let problems = examine(config, *port, state, &guardian()?, needs_token).await;
+    #[cfg(feature = "nats")]
+    let problems = crate::nats::examine(&arguments.nats, config, problems).await;
+    match problems.count() {
+        0 => Ok(()),
+        count => Err(CommandError::Problems(count)),
+    }
 }
 
 async fn serve(arguments: Serve, state: &StateDirectory) -> Result<(), CommandError> {

@@ -16,10 +16,16 @@ use crate::state::StateDirectory;
 
 /// The problems so far; everything else is only printed.
 #[derive(Debug, Default)]
-struct Problems(u32);
+pub(crate) struct Problems(u32);
 
-/// Looks at everything, starts every server once, prints what it finds, and gives the number of problems.
-pub(crate) async fn examine(file: &Path, port: u16, state: &StateDirectory, guardian: &GuardianCommand) -> u32 {
+/// Looks at everything, starts every server once, and prints what it finds. `needs_token` is whether a token is the only way in.
+pub(crate) async fn examine(
+    file: &Path,
+    port: u16,
+    state: &StateDirectory,
+    guardian: &GuardianCommand,
+    needs_token: bool,
+) -> Problems {
     let grants = GrantFile::of(state);
     let mut problems = Problems::default();
     let config = match Config::read(file) {
@@ -33,6 +39,7 @@ pub(crate) async fn examine(file: &Path, port: u16, state: &StateDirectory, guar
     let count = examine_grants(&grants, &config, &mut problems)
         + examine_grants(&GrantFile::<HttpGrant>::of(state), &config, &mut problems);
     match count {
+        0 if !needs_token => remark("no token has been granted: who comes in is who may use the subjects of NATS"),
         0 => problems.add("no token has been granted, so that nobody can come in; see `crablet-shim grant --help`"),
         count => good(&format!("tokens: {count}")),
     }
@@ -49,7 +56,7 @@ pub(crate) async fn examine(file: &Path, port: u16, state: &StateDirectory, guar
     for (name, server) in &config.servers {
         examine_server(name, server, guardian, &mut problems).await;
     }
-    problems.0
+    problems
 }
 
 /// Looks at the tokens of one front, and says how many there are.
@@ -135,16 +142,21 @@ fn introduce(result: &RawJson) -> String {
     format!("{} {}, revision {}", text(&info, "name"), text(&info, "version"), text(&result, "protocolVersion"))
 }
 
-fn good(text: &str) {
+pub(crate) fn good(text: &str) {
     println!("ok       {text}");
 }
 
-fn remark(text: &str) {
+pub(crate) fn remark(text: &str) {
     println!("note     {text}");
 }
 
 impl Problems {
-    fn add(&mut self, text: &str) {
+    /// How many there are.
+    pub(crate) const fn count(&self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn add(&mut self, text: &str) {
         self.0 += 1;
         println!("problem  {text}");
     }

@@ -42,15 +42,29 @@ export async function ledger(where) {
  * @param {{ url: string, where: string, name?: string, flags?: string[], env?: Record<string, string> }} options `where` is a
  *   folder for its state and the ledger
  */
-export async function startNatsShim({ url, where, name = "shim", flags = [], env = {} }) {
+export async function startNatsShim({ where, name = "shim", env = {}, ...rest }) {
+  const args = ["serve", "--port", "0", ...(await flagsOf({ where, name, ...rest }))];
+  const options = { ready: /listens on/, env: { CRABLET_STATE_DIR: join(where, name), ...env } };
+  return await startServer(process.env.CRABLET_SHIM_NATS, args, options);
+}
+
+/** What `crablet-shim doctor` says of a set-up, which takes the options of `startNatsShim`. */
+export async function doctor({ where, env = {}, ...rest }) {
+  const args = ["doctor", "--port", "0", ...(await flagsOf({ where, name: "doctor", ...rest }))];
+  const options = { env: { CRABLET_STATE_DIR: join(where, "doctor"), ...env } };
+  return await run(process.env.CRABLET_SHIM_NATS, args, options).then(
+    (report) => ({ isHealthy: true, report }),
+    // Without the first line, which is the command.
+    ({ message }) => ({ isHealthy: false, report: message.slice(message.indexOf("\n") + 1) }),
+  );
+}
+
+/** The configuration file of both servers, and the flags that serve them over NATS. */
+async function flagsOf({ url, where, name, flags = [] }) {
   const config = join(where, `${name}.json`);
   await writeFile(config, JSON.stringify({ mcpServers: servers(where) }));
   const served = ["--nats-server", "stateless", "--nats-server", "handshake"];
-  return await startServer(
-    process.env.CRABLET_SHIM_NATS,
-    ["serve", "--port", "0", "--config", config, "--nats", url, ...served, ...flags],
-    { ready: /listens on/, env: { CRABLET_STATE_DIR: join(where, name), ...env } },
-  );
+  return ["--config", config, "--nats", url, ...served, ...flags];
 }
 
 /** What a shim says that does not come up. */
@@ -135,8 +149,12 @@ export async function makeCertificates(where) {
 export async function servedBy(connection, server, count) {
   for (;;) {
     let found = 0;
-    const answers = await connection.requestMany(`$SRV.PING.${server}`, "", { strategy: "timer", maxWait: 200 });
-    for await (const _ of answers) found += 1;
+    try {
+      const options = { strategy: "timer", maxWait: 200 };
+      for await (const _ of await connection.requestMany(`$SRV.PING.${server}`, "", options)) found += 1;
+    } catch {
+      // Nobody is there.
+    }
     if (found === count) return;
   }
 }

@@ -8,7 +8,10 @@ import { linkPackages } from "./interop.mjs";
 export default async function nats(project) {
   await linkPackages(project.folder, "nats");
   const folder = join(project.tests, "nats");
-  const files = (await readdir(folder)).filter((name) => name.endsWith(".test.mjs"));
+  const only = process.env.CRABLET_NATS_TESTS?.split(",");
+  const files = (await readdir(folder)).filter(
+    (name) => name.endsWith(".test.mjs") && (only?.includes(name.split(".")[0]) ?? true),
+  );
   const output = await run(process.execPath, [...webSocket(), "--test", "--test-reporter=spec", ...files], {
     cwd: folder,
     timeout: 240_000,

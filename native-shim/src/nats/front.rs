@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::absences::Absences;
 use super::call::{Place, refuse, serve_call};
-use super::options::{NatsArguments, NatsError, is_token};
+use super::options::{NatsArguments, NatsError};
 use super::reply::Reply;
 use crate::config::Server;
 use crate::http::children::Children;
@@ -56,18 +56,7 @@ impl NatsFront {
     /// Serves what the flags name; `None` when they name no NATS server.
     pub(crate) async fn start(arguments: &NatsArguments, shim: Arc<Shim>) -> Result<Option<Self>, NatsError> {
         let Some(url) = &arguments.nats else { return Ok(None) };
-        if !arguments.nats_prefix.split('.').all(is_token) {
-            return Err(NatsError::Prefix(arguments.nats_prefix.clone()));
-        }
-        let config = shim.config();
-        for name in arguments.nats_servers.iter().chain(&arguments.nats_stateful) {
-            if !config.servers.contains_key(name) {
-                return Err(NatsError::UnknownServer(name.clone(), config.names()));
-            }
-            if !is_token(name) {
-                return Err(NatsError::NameOfServer(name.clone()));
-            }
-        }
+        arguments.check_names(&shim.config())?;
         let client = arguments.connect(url).await?;
         let calls = Arc::new(Calls {
             absences: Absences::listen(&client).await?,

@@ -16,10 +16,12 @@
 
 mod absences;
 mod call;
+mod doctor;
 mod front;
 mod options;
 mod reply;
 mod session;
 
+pub(crate) use doctor::examine;
 pub(crate) use front::NatsFront;
 pub(crate) use options::{NatsArguments, NatsError};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_nats::{Client, ConnectOptions, Event};
 use clap::Args;
 
+use crate::config::Config;
 use crate::log::note;
 
 /// How servers are served over NATS. Secrets come from files or the environment, never from the command line.
@@ -85,17 +86,40 @@ pub(crate) enum NatsError {
     Connect(async_nats::ConnectError),
     #[error("the NATS server does not let the shim serve {server:?}: {error}; see the permissions in docs/nats.md")]
     Serve { server: String, error: async_nats::Error },
+    #[error("the NATS server let the shim in, and then did not answer within 5 s: is it overloaded?")]
+    Unanswered,
     #[error("the NATS connection has failed: {0}")]
     Subscribe(#[from] async_nats::SubscribeError),
 }
 
 impl NatsArguments {
+    /// Checks the names that are parts of subjects, and that the configuration has the servers.
+    pub(super) fn check_names(&self, config: &Config) -> Result<(), NatsError> {
+        if !self.nats_prefix.split('.').all(is_token) {
+            return Err(NatsError::Prefix(self.nats_prefix.clone()));
+        }
+        for name in self.nats_servers.iter().chain(&self.nats_stateful) {
+            if !config.servers.contains_key(name) {
+                return Err(NatsError::UnknownServer(name.clone(), config.names()));
+            }
+            if !is_token(name) {
+                return Err(NatsError::NameOfServer(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
     /// Connects, and goes on trying for ever once a connection has stood.
     pub(super) async fn connect(&self, url: &str) -> Result<Client, NatsError> {
+        self.connect_with(url, ConnectOptions::new().event_callback(report)).await
+    }
+
+    /// Connects as [`connect`](Self::connect) does, with another listener to what happens on the connection.
+    pub(super) async fn connect_with(&self, url: &str, options: ConnectOptions) -> Result<Client, NatsError> {
         if url.contains('@') {
             return Err(NatsError::SecretInAddress);
         }
-        let mut options = ConnectOptions::new().name("crablet-shim").max_reconnects(None).event_callback(report);
+        let mut options = options.name("crablet-shim").max_reconnects(None);
         options = self.identify(options).await?;
         if let Some(file) = &self.nats_ca {
             options = options.add_root_certificates(readable(file)?);
@@ -141,7 +165,7 @@ impl NatsArguments {
 }
 
 /// Whether a text can be one token of a subject, and the name of a service.
-pub(super) fn is_token(text: &str) -> bool {
+fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
