@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use crablet::host::mcp::{ConnectOptions, Connection};
 use crablet::json::{Object, RawJson};
-use crablet::jsonrpc::{RpcError, code};
+use crablet::jsonrpc::{Params, RpcError, code};
 use crablet::mcp::client::{CallOptions, Event, Progress};
 use crablet::mcp::protocol::{CallToolResult, ContentBlock, EraChoice};
 use crablet::native::NativeHost;
-use crablet::native::nats::async_nats::{Client, connect};
+use crablet::native::nats::async_nats::{Client, ConnectOptions as ConnectionOptions, HeaderMap, connect};
 use crablet::native::nats::{NatsBody, NatsEnvelope, NatsServer};
 use crablet::{Error, ErrorKind};
 use futures_util::StreamExt;
@@ -169,24 +169,33 @@ async fn a_session_keeps_to_its_process_and_is_replaced_when_its_shim_is_gone() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_shim_is_killed_fails_and_is_not_sent_again() {
-    let nats = Nats::start("");
-    let shim = Shim::start(&nats, "shim").await;
-    let server = NatsServer::new(client(&nats).await, "stateless").silence(Duration::from_secs(3));
-    let connection = open(server, ConnectOptions::default());
-    let marked = call(&connection, "mark", json!({ "n": 1, "milliseconds": 60_000 }));
-    let killing = async {
-        until(async || !ledger(&nats).is_empty()).await;
-        let other = Shim::start(&nats, "other").await;
-        shim.kill().await;
-        other
-    };
-    let (outcome, _other) = tokio::join!(marked, killing);
-    let error = outcome.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionClosed);
-    assert!(error.message().contains("not sent again"), "{error}");
-    assert_eq!(call(&connection, "mark", json!({ "n": 2 })).await.unwrap(), "marked 2");
-    assert_eq!(ledger(&nats), "1\n2\n");
+async fn a_call_whose_shim_is_killed_is_sent_again_only_if_its_tool_says_that_this_does_no_harm() {
+    for (name, options) in [("stateless", ConnectOptions::default()), ("handshake", sessions())] {
+        let nats = Nats::start("");
+        let shim = Shim::start(&nats, "shim").await;
+        let server = NatsServer::new(client(&nats).await, name).silence(Duration::from_secs(3));
+        let connection = open(server, options);
+        connection.tools().await.unwrap();
+        let at_work = |tool, n| call(&connection, tool, json!({ "n": n, "milliseconds": 60_000 }));
+        let calls = [at_work("mark", 1), at_work("add", 2), at_work("read", 3), at_work("set", 4)];
+        let killing = async {
+            until(async || ledger(&nats).lines().count() == 4).await;
+            let other = Shim::start(&nats, "other").await;
+            shim.kill().await;
+            other
+        };
+        let (outcomes, _other) = tokio::join!(futures_util::future::join_all(calls), killing);
+        for outcome in &outcomes[..2] {
+            let error = outcome.as_ref().unwrap_err();
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::ConnectionClosed, false));
+            assert!(error.message().contains("no sign of life"), "{error}");
+        }
+        assert_eq!(outcomes[2..], [Ok("marked 3".to_owned()), Ok("marked 4".to_owned())]);
+        assert_eq!(call(&connection, "mark", json!({ "n": 5 })).await.unwrap(), "marked 5");
+        let mut done: Vec<_> = ledger(&nats).lines().map(str::to_owned).collect();
+        done.sort();
+        assert_eq!(done, ["1", "2", "3", "3", "4", "4", "5"], "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,12 +206,87 @@ async fn what_nobody_serves_and_what_is_too_large_says_so() {
     let error = nobody.ready().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Network);
     assert!(error.message().contains("no responders"), "{error}");
-    let connection = open(NatsServer::new(client(&nats).await, "stateless"), ConnectOptions::default());
-    let error = call(&connection, "mark", json!({ "text": "x".repeat(9_000) })).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Limit);
-    assert!(error.message().contains("at most 8192"), "{error}");
-    let error = call(&connection, "big", json!({ "bytes": 9_000 })).await.unwrap_err();
-    assert!(error.message().contains("at most 8192"), "{error}");
+    for (name, mut options) in [("stateless", ConnectOptions::default()), ("handshake", sessions())] {
+        options.capabilities = Params::new().with("elicitation", &Params::new());
+        options.answerer = Some(Arc::new(|_: &str, _: RawJson| async {
+            let answer = json!({ "action": "accept", "content": { "name": "x".repeat(9_000) } });
+            Ok(RawJson::from_value(&answer).unwrap())
+        }));
+        let connection = open(NatsServer::new(client(&nats).await, name), options);
+        for (tool, input, what) in [
+            ("mark", json!({ "text": "x".repeat(9_000) }), "the request has"),
+            ("big", json!({ "bytes": 9_000 }), "the answer has"),
+        ] {
+            let error = call(&connection, tool, input).await.unwrap_err();
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Limit, false));
+            assert!(error.message().contains(what) && error.message().contains("at most 8192"), "{error}");
+        }
+        if name == "handshake" {
+            // The server is told, in place of the answer that it waits for.
+            assert_eq!(call(&connection, "ask", json!({})).await.unwrap(), "hello undefined");
+        }
+        assert_eq!(call(&connection, "big", json!({ "bytes": 4_096 })).await.unwrap().len(), 4_096);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plain_service_that_is_silent_or_refuses_fails_with_its_kind() {
+    let nats = Nats::start("");
+    let service = client(&nats).await;
+    let mut requests = service.subscribe("plain.*").await.unwrap();
+    service.flush().await.unwrap();
+    tokio::spawn(async move {
+        while let Some(request) = requests.next().await {
+            let reply = request.reply.unwrap();
+            match request.subject.as_str() {
+                "plain.nonsense" => service.publish(reply, "no JSON".into()).await.unwrap(),
+                "plain.refuses" => {
+                    let mut headers = HeaderMap::new();
+                    headers.insert("Nats-Service-Error", "not today");
+                    headers.insert("Nats-Service-Error-Code", "409");
+                    service.publish_with_headers(reply, headers, "".into()).await.unwrap();
+                }
+                _ => {}
+            }
+        }
+    });
+    for (name, kind, code) in [
+        ("plain.silent", ErrorKind::Timeout, None),
+        ("plain.refuses", ErrorKind::Server, Some("409")),
+        ("plain.nonsense", ErrorKind::Protocol, None),
+    ] {
+        let server = NatsServer::at(client(&nats).await, name).plain().silence(Duration::from_secs(1));
+        let error = open(server, sessions()).ready().await.unwrap_err();
+        assert_eq!((error.kind(), error.code()), (kind, code), "{name}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_credential_of_the_connection_shows_in_what_can_be_seen() {
+    const PASSWORD: &str = "planted-password-value";
+    let nats = Nats::start(&format!("max_payload: 8192\nauthorization {{ user: some, password: {PASSWORD} }}"));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let see = |text: String| seen.lock().unwrap().push(text);
+    let options = ConnectionOptions::with_user_and_password("some".into(), PASSWORD.into());
+    let client = options.connect(&nats.url).await.unwrap();
+    // A service that never answers.
+    let _requests = client.subscribe("mcp.silent").await.unwrap();
+    for server in [NatsServer::new(client.clone(), "none"), NatsServer::new(client.clone(), "silent").plain()] {
+        let server = server.silence(Duration::from_secs(1));
+        see(format!("{server:?}"));
+        let events = Arc::clone(&seen);
+        let observer = move |event: &Event| events.lock().unwrap().push(format!("{event:?}"));
+        let connection = open(server, ConnectOptions { observer: Some(Arc::new(observer)), ..sessions() });
+        see(format!("{connection:?}"));
+        let error = connection.ready().await.unwrap_err();
+        see(format!("{error:?} {error}"));
+    }
+    client.drain().await.unwrap();
+    let error = open(NatsServer::new(client, "none"), sessions()).ready().await.unwrap_err();
+    see(format!("{error:?} {error}"));
+    let seen = seen.lock().unwrap();
+    assert!(seen.len() >= 7);
+    assert!(seen.iter().all(|text| !text.contains("planted")), "{seen:#?}");
 }
 
 /// A callable of a method, a tool's name and its arguments.

@@ -158,5 +158,5 @@ test("the permissions of the guide are enough, and keep a user out of what is no
     assert.equal((await client.callTool("count", {})).content[0].text, "1");
     await client.close();
   }
-  await assert.rejects(open("stateless"), /no sign of life|not sent/);
+  await assert.rejects(open("stateless"), { kind: "auth", message: /publish to mcp\.stateless\.stream/ });
 });

@@ -1,5 +1,5 @@
 // An MCP server on standard input and output: `stdio-server.mjs ERA LEDGER`. Every call of `mark` is a line of the ledger.
-import { appendFileSync, existsSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [, , era, ledger] = process.argv;
@@ -13,13 +13,32 @@ const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0
 const reply = (id, result) => send({ id, result: isStateless ? { resultType: "complete", ...result } : result });
 const say = (id, text) => reply(id, { content: [{ type: "text", text }] });
 
+/** Writes its number, and has its result after some milliseconds. */
+function mark(id, { n, milliseconds = 0 }) {
+  appendFileSync(ledger, `${n}\n`);
+  if (milliseconds === 0) say(id, `marked ${n}`);
+  else setTimeout(() => say(id, `marked ${n}`), milliseconds);
+}
+
+/** As `mark`, but without the milliseconds for a number that stands there already. */
+function markAgain(id, { n, milliseconds }) {
+  const isThere = existsSync(ledger) && readFileSync(ledger, "utf8").split("\n").includes(String(n));
+  mark(id, { n, milliseconds: isThere ? 0 : milliseconds });
+}
+
+/** What the list says of tools. */
+const annotations = {
+  pid: { readOnlyHint: true },
+  read: { readOnlyHint: true },
+  set: { readOnlyHint: false, idempotentHint: true },
+  add: { readOnlyHint: false, idempotentHint: false },
+};
+
 const tools = {
-  /** Writes its number, and has its result after some milliseconds. */
-  mark(id, { n, milliseconds = 0 }) {
-    appendFileSync(ledger, `${n}\n`);
-    if (milliseconds === 0) say(id, `marked ${n}`);
-    else setTimeout(() => say(id, `marked ${n}`), milliseconds);
-  },
+  mark,
+  read: markAgain,
+  set: markAgain,
+  add: markAgain,
   /** What only this process knows. */
   count: (id) => say(id, String(++count)),
   pid: (id) => say(id, String(process.pid)),
@@ -61,7 +80,7 @@ const tools = {
 const offered = Object.keys(tools).map((name) => ({
   name,
   inputSchema: { type: "object" },
-  ...(name === "pid" && { annotations: { readOnlyHint: true } }),
+  ...(annotations[name] && { annotations: annotations[name] }),
 }));
 
 const methods = {

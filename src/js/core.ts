@@ -83,6 +83,8 @@ export interface CoreMcp {
   request(request: string, progress: ((data: string) => void) | undefined, ...settle: Settle): void;
   notify(method: string): void;
   receive(message: string): void;
+  /** A request to a server at a port has no answer: a `PortFailure`. */
+  fail(failure: string): void;
   close(...settle: Settle): void;
   free(): void;
 }

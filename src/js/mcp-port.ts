@@ -1,4 +1,4 @@
-import { messageOf } from "./error.js";
+import { type ErrorKind, messageOf } from "./error.js";
 
 /**
  * A port that JSON-RPC messages go through in both directions, one object each: a `MessagePort`, a `Worker`, or a few lines
@@ -13,6 +13,21 @@ export interface McpPort {
   removeEventListener?(type: "message", listener: (event: { readonly data: unknown }) => void): void;
   /** Called once, where it is there: a `MessagePort` delivers nothing before. */
   start?(): void;
+}
+
+/** @internal A request that has no answer, and why. */
+export interface PortFailure {
+  readonly id: string | number;
+  readonly kind: ErrorKind;
+  readonly message: string;
+  /** The peer's own word or number. */
+  readonly code?: string;
+}
+
+/** @internal A port that knows why a request has no answer. */
+export interface FailingPort extends McpPort {
+  /** Calls the listener with each such request. */
+  addFailureListener(listener: (failure: PortFailure) => void): void;
 }
 
 /** Two ports of one program: what is posted at one arrives at the other, in order and later. */
@@ -36,26 +51,42 @@ type Listener = (event: { readonly data: unknown }) => void;
 export class PortUse {
   readonly #port: McpPort;
   readonly #listener: Listener;
+  #isHeard = false;
 
-  /** `receive` takes the JSON text of a message. What it throws is told to `report`. */
-  constructor(port: McpPort, receive: (message: string) => void, report: (message: string) => void) {
-    this.#port = port;
-    this.#listener = ({ data }) => {
+  /** `receive` takes the JSON text of a message, `fail` that of a `PortFailure`. What they throw is told to `report`. */
+  constructor(
+    port: McpPort | FailingPort,
+    { receive, fail, report }: Record<"receive" | "fail" | "report", (text: string) => void>,
+  ) {
+    const guarded = (take: () => void): void => {
       try {
-        receive(typeof data === "string" ? data : JSON.stringify(data));
+        take();
       } catch (thrown) {
         report(messageOf(thrown));
       }
     };
-    port.addEventListener("message", this.#listener);
-    port.start?.();
+    this.#port = port;
+    this.#listener = ({ data }) => guarded(() => receive(typeof data === "string" ? data : JSON.stringify(data)));
+    if ("addFailureListener" in port)
+      port.addFailureListener((failure) => guarded(() => fail(JSON.stringify(failure))));
+    this.#listen();
   }
 
+  /** A connection that is made anew is heard again. */
   send(message: string): void {
+    this.#listen();
     this.#port.postMessage(JSON.parse(message));
   }
 
   end(): void {
+    this.#isHeard = false;
     this.#port.removeEventListener?.("message", this.#listener);
+  }
+
+  #listen(): void {
+    if (this.#isHeard) return;
+    this.#isHeard = true;
+    this.#port.addEventListener("message", this.#listener);
+    this.#port.start?.();
   }
 }

@@ -4,10 +4,12 @@
 //! which the header `Crablet-Event` tells from it: `message` (a JSON-RPC message that belongs to the call, such as progress),
 //! `alive` (an empty one, after half a second and then every two: the shim that has the call is there) and `end` (an empty one: there will be no
 //! answer, since the call was cancelled). The answer to `initialize` has the header `Crablet-Session`, the start of the
-//! session's own subjects.
+//! session's own subjects. An error that the shim puts in the place of an answer which is too large for NATS has the header
+//! `Crablet-Error: limit`.
 
 use async_nats::service::Request;
 use async_nats::{Client, HeaderMap, Subject};
+use crablet::ErrorKind;
 use crablet::json::RawJson;
 use crablet::jsonrpc::{RpcError, code};
 use hyper::body::Bytes;
@@ -20,6 +22,9 @@ const EVENT: &str = "Crablet-Event";
 
 /// The header that names a session.
 const SESSION: &str = "Crablet-Session";
+
+/// The header that says of which kind an error of the shim itself is.
+const ERROR: &str = "Crablet-Error";
 
 /// The way back to one caller.
 #[derive(Debug)]
@@ -48,7 +53,7 @@ impl Reply {
     /// Sends a message that comes before the answer. One above the limit of NATS is left out.
     pub(super) async fn tell(&self, message: &RawJson) {
         if self.fits(message) {
-            self.publish(Some("message"), None, message.as_str()).await;
+            self.publish(event("message"), message.as_str()).await;
         } else {
             note("a message of a server was larger than the NATS server takes, and left out");
         }
@@ -64,15 +69,20 @@ impl Reply {
     /// Says that no answer comes.
     pub(super) async fn end(&self) {
         if self.is_stream {
-            self.publish(Some("end"), None, "").await;
+            self.publish(event("end"), "").await;
         }
     }
 
     /// Sends the answer, or in its place that it is too large.
     pub(super) async fn answer(self, id: &RawJson, message: RawJson, session: Option<&str>) {
+        let mut headers = HeaderMap::new();
+        if let Some(session) = session {
+            headers.insert(SESSION, session);
+        }
         let message = if self.fits(&message) {
             message
         } else {
+            headers.insert(ERROR, ErrorKind::Limit.as_str());
             let (size, limit) = (message.as_str().len(), self.client.max_payload());
             let sentence = format!(
                 "the answer has {size} bytes, and the NATS server takes at most {limit} in a message (its max_payload): ask for \
@@ -80,21 +90,18 @@ impl Reply {
             );
             failure(id, RpcError::new(code::INTERNAL_ERROR, sentence))
         };
-        self.publish(None, session, message.as_str()).await;
+        self.publish(headers, message.as_str()).await;
     }
 
     fn fits(&self, message: &RawJson) -> bool {
         message.as_str().len() + ROOM_FOR_HEADERS <= self.client.max_payload()
     }
 
-    async fn publish(&self, event_name: Option<&str>, session: Option<&str>, text: &str) {
+    async fn publish(&self, headers: HeaderMap, text: &str) {
         let payload = Bytes::copy_from_slice(text.as_bytes());
-        let mut headers = event_name.map(event).unwrap_or_default();
-        if let Some(session) = session {
-            headers.insert(SESSION, session);
-        }
         let sent = match &self.request {
-            Some(request) if event_name.is_none() => request.respond_with_headers(Ok(payload), headers).await,
+            // The answer; what comes before it is not what the service counts.
+            Some(request) if headers.get(EVENT).is_none() => request.respond_with_headers(Ok(payload), headers).await,
             _ if headers.is_empty() => self.client.publish(self.subject.clone(), payload).await,
             _ => self.client.publish_with_headers(self.subject.clone(), headers, payload).await,
         };

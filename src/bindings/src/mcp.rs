@@ -4,15 +4,16 @@
 //! [`RunHandle::next`](crate::run::RunHandle::next) gives.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crablet::host::mcp::{ConnectOptions, Connection, HttpServer, Observer, OnProgress, RequestFunction, pipe};
+use crablet::host::mcp::{Arrival, ConnectOptions, Connection, HttpServer, Observer, OnProgress, RequestFunction};
 use crablet::host::{BoxFuture, CancelToken, Cancelled};
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Params, RpcError, code};
 use crablet::mcp::client::{CallOptions, Collection, Event, Progress, Request};
 use crablet::mcp::protocol::{Capabilities, EraChoice, EraRecord, Implementation, ServerInfo, Tool};
 use crablet::mcp::tools::agent_name;
+use crablet::mcp::transport::RequestId;
 use crablet::mcp::transport::shim::Token;
 use crablet::mcp::transport::websocket::WebSocketOptions;
 use crablet::sse::MAX_EVENT_BYTES;
@@ -82,9 +83,38 @@ impl CancelHandle {
 #[derive(Debug)]
 pub struct McpHandle {
     pub(crate) connection: Connection,
-    /// Where a server at a port puts its messages.
-    inlet: Option<mpsc::Sender<RawJson>>,
+    inlet: Inlet,
 }
+
+/// Where a server at a port puts its messages: the way to the connection that stands.
+#[derive(Clone, Debug, Default)]
+struct Inlet(Arc<Mutex<Option<mpsc::Sender<Arrival>>>>);
+
+impl Inlet {
+    fn put(&self, arrival: Arrival) -> Result<(), Error> {
+        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What comes while no connection stands is of none.
+        let Some(sender) = sender.as_mut().filter(|sender| !sender.is_closed()) else { return Ok(()) };
+        sender.try_send(arrival).map_err(|_| overrun())
+    }
+
+    /// The ends of a new connection, whose messages the facade is given.
+    fn open(&self, functions: &ServerFunctions) -> (mpsc::Sender<RawJson>, mpsc::Receiver<Arrival>) {
+        let (to_server, outlet) = mpsc::channel(WAITING_LIMIT);
+        let (inlet, arrivals) = mpsc::channel(WAITING_LIMIT);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(inlet);
+        spawn_local(pump(functions.clone(), outlet, self.clone()));
+        (to_server, arrivals)
+    }
+
+    /// Whether no connection is there any more.
+    fn is_over(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(mpsc::Sender::is_closed)
+    }
+}
+
+/// The most messages that wait at a port in one direction.
+const WAITING_LIMIT: usize = 1_024;
 
 #[wasm_bindgen]
 impl McpHandle {
@@ -95,9 +125,13 @@ impl McpHandle {
     }
 
     /// A message of a server at a port.
-    pub fn receive(&mut self, message: String) -> Result<(), JsValue> {
-        let Some(inlet) = &mut self.inlet else { return Ok(()) };
-        read_message(message).and_then(|message| inlet.try_send(message).map_err(|_| overrun())).map_err(thrown)
+    pub fn receive(&self, message: String) -> Result<(), JsValue> {
+        read_message(message).and_then(|message| self.inlet.put(Arrival::Message(message))).map_err(thrown)
+    }
+
+    /// A request to a server at a port has no answer: `PortFailure` of `src/js/mcp-port.ts`, as JSON.
+    pub fn fail(&self, failure: &str) -> Result<(), JsValue> {
+        read_failure(failure).and_then(|(id, reason)| self.inlet.put(Arrival::Failed(id, reason))).map_err(thrown)
     }
 
     /// Resolves with the JSON text of what the server says of itself.
@@ -203,13 +237,29 @@ fn overrun() -> Error {
     Error::new(ErrorKind::Limit, "the MCP server sends faster than its messages can be taken")
 }
 
-/// Gives the facade what is sent to a server at a port; `undefined` at the end.
-async fn pump(functions: ServerFunctions, mut outlet: mpsc::Receiver<RawJson>) {
+fn read_failure(text: &str) -> Result<(RequestId, Error), Error> {
+    let failure = Object::parse(text).map_err(|error| invalid(error.to_string()))?;
+    let id = failure.raw("id").as_ref().and_then(RequestId::read).ok_or_else(|| invalid("a failure needs an id"))?;
+    let kind = failure.string("kind").and_then(|kind| ErrorKind::from_name(&kind)).unwrap_or(ErrorKind::Protocol);
+    let error = Error::new(kind, failure.string("message").unwrap_or_default());
+    Ok((
+        id,
+        match failure.string("code") {
+            Some(code) => error.with_code(code),
+            None => error,
+        },
+    ))
+}
+
+/// Gives the facade what is sent to a server at a port; `undefined` at the end of the last connection.
+async fn pump(functions: ServerFunctions, mut outlet: mpsc::Receiver<RawJson>, inlet: Inlet) {
     while let Some(message) = outlet.next().await {
         // The facade reports what a port throws.
         let _ = functions.send(Some(message.as_str()));
     }
-    let _ = functions.send(None);
+    if inlet.is_over() {
+        let _ = functions.send(None);
+    }
 }
 
 fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error> {
@@ -228,7 +278,7 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error>
         capabilities: config.raw("capabilities").and_then(|raw| Params::from_object(&raw).ok()).unwrap_or_default(),
         answerer: Some(Arc::new(move |method: &str, params: RawJson| answer(&answerer, method, &params))),
     };
-    let mut inlet = None;
+    let inlet = Inlet::default();
     let connection = match text("type").as_str() {
         "http" => {
             let host = functions.fetch().map_or_else(WebHost::new, WebHost::with_fetch);
@@ -251,10 +301,8 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error>
         }
         "custom" => Connection::function(&WebHost::new(), text("name"), JsServer(functions), options),
         "port" => {
-            let (ours, theirs) = pipe();
-            inlet = Some(theirs.sender);
-            spawn(pump(functions, theirs.receiver));
-            Connection::pipe(&WebHost::new(), text("name"), ours, options)
+            let inlet = inlet.clone();
+            Connection::port(&WebHost::new(), text("name"), options, move || Some(inlet.open(&functions)))
         }
         other => return Err(invalid(format!("there is no kind of MCP server called {other:?}"))),
     };

@@ -30,7 +30,7 @@ pub use function::RequestFunction;
 pub use http::{HeaderSource, HttpServer};
 #[cfg(feature = "shim")]
 pub use pairing::{Paired, pair};
-pub use pipe::{PipeEnd, pipe};
+pub use pipe::{Arrival, PipeEnd, pipe};
 #[cfg(feature = "mcp-server")]
 pub use server::{
     EventStream, Framing, HttpBody, HttpCall, HttpHandler, HttpOptions, HttpResponse, IntoOutcome, LaneSender,

@@ -15,6 +15,8 @@ export interface NatsConnection {
     /** Gives no more of them. */
     unsubscribe(): void;
   };
+  /** What happens on the connection; errors of permissions are looked for in it. */
+  status?(): AsyncIterable<{ readonly type: string; readonly error?: Error }>;
   /** Settles when the connection is closed for good. */
   closed(): Promise<unknown>;
   /** Whether it is. */

@@ -39,9 +39,11 @@ export interface NatsOptions extends McpOptions {
 /**
  * A server over NATS. Goes where every MCP server goes: `mcpServers` of an agent, `mcp.connect()`.
  *
- * A request is published once, and never again by itself, but for one that reached nobody because the shim of its session is
- * gone: then a new session is opened, which is told as a log message, and the request goes there. Requests fail as JSON-RPC
- * errors (kind `rpc`), whose message says whether the request may have been done.
+ * A request is published once. It is sent again in two cases: when it reached nobody because the shim of its session is gone,
+ * then in a new session, which a `warning` tells; and, once, when nothing more was heard of a call whose tool is listed with
+ * `readOnlyHint` or `idempotentHint`. Requests fail with `network` when nobody serves the subject, `auth` when this user may not
+ * publish there, `limit` when request or answer are larger than the NATS server takes, `connection-closed` when the shim that
+ * took it is gone or the connection is closed, `timeout` without `stream`; the message says whether the request may have been done.
  *
  * @throws CrabletError `invalid-input` without a connection, or with neither or both of `server` and `subject`.
  */

@@ -1,6 +1,7 @@
-import { messageOf } from "../error.js";
-import type { McpPort } from "../mcp-port.js";
+import { CrabletError, type ErrorKind, messageOf } from "../error.js";
+import type { FailingPort, PortFailure } from "../mcp-port.js";
 import type { NatsConnection, NatsEnvelope, NatsMessage, NatsRequestMessage, RpcFailure } from "./connection.js";
+import { onRefusal, type Refusal } from "./refusals.js";
 
 /** @internal */
 export interface NatsPortOptions {
@@ -17,12 +18,10 @@ interface Call {
   readonly message: NatsRequestMessage;
   /** The session whose subject it went to. */
   readonly session: string | undefined;
-  /** Whether it has gone to a session that was lost before. */
-  readonly isSecond: boolean;
+  /** Where it was published. */
+  readonly subject: string;
   /** When something was heard of it, by `Date.now()`. */
   heard: number;
-  /** Takes the answer in place of the client. */
-  readonly settle?: (answer: Answer, session: string | undefined) => void;
 }
 
 interface Answer {
@@ -37,19 +36,16 @@ type Listener = (event: { readonly data: unknown }) => void;
  *
  * @internal
  */
-export class NatsPort implements McpPort {
+export class NatsPort implements FailingPort {
   readonly #options: NatsPortOptions;
   #listener: Listener | undefined;
   #subscription: { unsubscribe(): void } | undefined;
   #calls = new Map<string, Call>();
   #counter = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
-  /** What a session begins with, to begin another. */
-  #initialize: NatsRequestMessage | undefined;
   #session: string | undefined;
-  /** Whether the session is gone and no other is open yet. */
-  #isLost = false;
-  #renewing: Promise<void> | undefined;
+  #onFailure: ((failure: PortFailure) => void) | undefined;
+  #forgetRefusals: (() => void) | undefined;
 
   constructor(options: NatsPortOptions) {
     this.#options = options;
@@ -64,8 +60,13 @@ export class NatsPort implements McpPort {
         if (error === null || message?.subject !== undefined) this.#receive(message);
       },
     });
-    const end = (): void => this.#failAll("the NATS connection is closed");
+    this.#forgetRefusals ??= onRefusal(connection, (refusal) => this.#refused(refusal));
+    const end = (): void => this.#failAll("connection-closed", "the NATS connection is closed");
     connection.closed().then(end, end);
+  }
+
+  addFailureListener(listener: (failure: PortFailure) => void): void {
+    this.#onFailure = listener;
   }
 
   removeEventListener(_type: "message", _listener: Listener): void {
@@ -74,8 +75,8 @@ export class NatsPort implements McpPort {
     }
     this.#listener = undefined;
     this.#session = undefined;
-    this.#isLost = false;
-    this.#initialize = undefined;
+    this.#forgetRefusals?.();
+    this.#forgetRefusals = undefined;
     this.#calls.clear();
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -90,14 +91,11 @@ export class NatsPort implements McpPort {
   }
 
   #request(message: NatsRequestMessage): void {
-    if (message.method === "initialize") {
-      this.#initialize = message;
-      this.#session = undefined;
-      this.#isLost = false;
-    }
-    const call = { message, session: this.#sessionFor(message), isSecond: false, heard: Date.now() };
-    if (this.#isLost && !isStateless(message)) this.#again(call);
-    else this.#ask(call);
+    if (message.method === "initialize") this.#session = undefined;
+    const { subject, isStream } = this.#options;
+    const session = this.#sessionFor(message);
+    const form = isStream ? ".stream" : session === undefined ? "" : ".call";
+    this.#ask({ message, session, subject: `${session ?? subject}${form}`, heard: Date.now() });
   }
 
   /** A message that says its revision stands alone, whatever session there is. */
@@ -112,7 +110,7 @@ export class NatsPort implements McpPort {
     try {
       if (message.method === "notifications/cancelled") this.#cancel(message.params?.requestId, session === undefined);
       if (session !== undefined) {
-        connection.publish(`${session}.call`, JSON.stringify(message));
+        connection.publish(`${session}.call`, this.#fitting(message));
         if (message.method === "notifications/initialized" && this.#options.isStream) this.#listen(session);
       } else if (envelope !== undefined) {
         const body = envelope.encode(message);
@@ -123,44 +121,60 @@ export class NatsPort implements McpPort {
     }
   }
 
+  /** An answer to a question of the server, or in the place of one that is too large that it is: the server waits for it. */
+  #fitting(message: NatsRequestMessage): string {
+    const text = JSON.stringify(message);
+    const { id, method } = message;
+    const excess = id === undefined || method !== undefined ? undefined : this.#excess(text);
+    if (excess === undefined) return text;
+    return JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: `the answer ${excess}` } });
+  }
+
+  /** That something is larger than the NATS server takes, if it is. */
+  #excess(body: string | Uint8Array): string | undefined {
+    const size = typeof body === "string" ? new TextEncoder().encode(body).length : body.length;
+    const limit = this.#options.connection.info?.max_payload;
+    if (limit === undefined || size <= limit) return undefined;
+    return `has ${size} bytes, and the NATS server takes at most ${limit} in a message (its max_payload)`;
+  }
+
   /** Nobody waits for a request any more. */
   #cancel(id: unknown, isAlone: boolean): void {
     const { connection, subject, inbox, isStream } = this.#options;
     for (const [key, call] of this.#calls) {
-      if (call.message.id !== id || call.settle !== undefined) continue;
+      if (call.message.id !== id) continue;
       this.#calls.delete(key);
       if (isAlone && isStream) connection.publish(`${subject}.cancel`, `${inbox}.${key}`);
     }
   }
 
   #ask(call: Call): void {
-    const { connection, subject, envelope, inbox, isStream } = this.#options;
+    const { connection, envelope, inbox } = this.#options;
     try {
       const body = envelope === undefined ? JSON.stringify(call.message) : envelope.encode(call.message);
       if (body === undefined) {
-        this.#end(call, { error: failure("the envelope has no body for this request") });
+        this.#fail(call, "protocol", "the envelope has no body for this request");
         return;
       }
       if (typeof body === "object" && !(body instanceof Uint8Array)) {
-        this.#end(call, "error" in body ? { error: body.error } : { result: body.answer });
+        this.#answer(call, "error" in body ? { error: body.error } : { result: body.answer });
         return;
       }
-      const size = typeof body === "string" ? new TextEncoder().encode(body).length : body.length;
-      const limit = connection.info?.max_payload;
-      if (limit !== undefined && size > limit) {
-        const message = `the request has ${size} bytes, and the NATS server takes at most ${limit} in a message (its max_payload). Nothing was sent: send less, or have the limit raised`;
-        this.#end(call, { error: failure(message) });
+      const excess = this.#excess(body);
+      if (excess !== undefined) {
+        const message = `the request ${excess}. Nothing was sent: send less, or have the limit raised`;
+        this.#fail(call, "limit", message);
         return;
       }
       this.#counter += 1;
       const key = String(this.#counter);
       this.#calls.set(key, call);
       this.#watch();
-      const form = isStream ? ".stream" : call.session === undefined ? "" : ".call";
-      connection.publish(`${call.session ?? subject}${form}`, body, { reply: `${inbox}.${key}` });
+      connection.publish(call.subject, body, { reply: `${inbox}.${key}` });
     } catch (thrown) {
       this.#forget(call);
-      this.#end(call, { error: failure(`the request was not sent over NATS: ${messageOf(thrown)}`) });
+      const kind = connection.isClosed() ? "connection-closed" : kindOf(thrown, "network");
+      this.#fail(call, kind, `the request was not sent over NATS: ${messageOf(thrown)}`);
     }
   }
 
@@ -181,7 +195,8 @@ export class NatsPort implements McpPort {
     }
     call.heard = Date.now();
     if (headers?.code === NO_RESPONDERS) {
-      this.#unheard(key, call);
+      this.#calls.delete(key);
+      this.#unheard(call);
       return;
     }
     if (event === "alive") return;
@@ -191,12 +206,13 @@ export class NatsPort implements McpPort {
     }
     this.#calls.delete(key);
     if (event === "end") {
-      this.#end(call, { error: failure("the shim ended the request without an answer") });
+      this.#fail(call, "connection-closed", "the shim ended the request without an answer");
       return;
     }
     const refused = headers?.get("Nats-Service-Error");
     if (refused) {
-      this.#end(call, { error: failure(`the NATS service refused the request: ${refused}`) });
+      const code = headers?.get("Nats-Service-Error-Code");
+      this.#fail(call, "server", `the NATS service refused the request: ${refused}`, code);
       return;
     }
     let answer: Answer;
@@ -206,78 +222,65 @@ export class NatsPort implements McpPort {
       if (answer?.result === undefined && answer?.error === undefined)
         throw new Error("there is neither result nor error");
     } catch (thrown) {
-      this.#end(call, { error: failure(`what came back over NATS is no answer: ${messageOf(thrown)}`) });
+      const kind = kindOf(thrown, "protocol");
+      this.#fail(call, kind, `what came back over NATS is no answer: ${messageOf(thrown)}`);
       return;
     }
     if (answer.error?.code === SESSION_NOT_FOUND && call.session !== undefined) {
-      this.#again(call);
+      this.#unheard(call);
       return;
     }
-    this.#end(call, answer, headers?.get("Crablet-Session") || undefined);
+    // The shim itself says why there is an error in the place of the answer.
+    const kind = headers?.get("Crablet-Error");
+    if (kind && answer.error !== undefined) {
+      this.#fail(call, kind, answer.error.message);
+      return;
+    }
+    if (call.message.method === "initialize") this.#session = headers?.get("Crablet-Session") || undefined;
+    this.#answer(call, answer);
   }
 
-  /** A request that NATS gave to nobody, and that was therefore not done. */
-  #unheard(key: string, call: Call): void {
-    this.#calls.delete(key);
+  /** A request that nobody took, and that was therefore not done. */
+  #unheard(call: Call): void {
     if (call.session !== undefined) {
-      this.#again(call);
+      // The client opens another, and sends the request there.
+      this.#fail(call, "session-expired", "the session is gone with its shim; the request was not done");
       return;
     }
-    const message = `nobody serves ${this.#options.subject} over NATS (no responders), so that nothing was done: is a crablet-shim running there that was told to serve it, and may this user publish to it?`;
-    this.#end(call, { error: failure(message) });
+    const message = `nobody serves ${this.#options.subject} over NATS (no responders), so that nothing was done: is a crablet-shim running there that was told to serve it?`;
+    this.#fail(call, "network", message);
   }
 
-  /** Sends a request that its session did not take to another one, once. */
-  #again(call: Call): void {
-    if (call.isSecond) {
-      this.#end(call, { error: failure("the session was lost twice; the request was not done") });
+  /** What the NATS server does not let this user do. */
+  #refused({ operation, subject }: Refusal): void {
+    if (operation === "subscription") {
+      const { inbox } = this.#options;
+      if (subject === `${inbox}.*`)
+        this.#failAll(
+          "auth",
+          `the NATS server does not let this user listen to ${subject}: see inboxPrefix, and the permissions in docs/nats.md`,
+        );
       return;
     }
-    if (this.#session !== undefined && this.#session === call.session) {
-      this.#session = undefined;
-      this.#isLost = true;
+    for (const [key, call] of this.#calls) {
+      if (call.subject !== subject) continue;
+      this.#calls.delete(key);
+      this.#fail(
+        call,
+        "auth",
+        `the NATS server does not let this user publish to ${subject}, so that nothing was done: see the permissions in docs/nats.md`,
+      );
     }
-    // A straggler of the old session finds the new one there.
-    this.#renewing ??= this.#isLost ? this.#renew().finally(() => (this.#renewing = undefined)) : undefined;
-    const renewed = this.#renewing ?? Promise.resolve();
-    renewed.then(
-      () => this.#ask({ ...call, session: this.#session, isSecond: true, heard: Date.now() }),
-      (thrown) =>
-        this.#end(call, { error: failure(`the session is lost, and no other was opened: ${messageOf(thrown)}`) }),
-    );
   }
 
-  /** Opens a session in place of one whose shim is gone. */
-  async #renew(): Promise<void> {
-    const initialize = this.#initialize;
-    if (initialize === undefined) throw new Error("it was never opened here");
-    const session = await new Promise<string | undefined>((resolve, reject) => {
-      const settle = ({ error }: Answer, opened: string | undefined): void =>
-        error === undefined ? resolve(opened) : reject(new Error(error.message));
-      const message = { ...initialize, id: "crablet-session" };
-      this.#ask({ message, session: undefined, isSecond: true, heard: Date.now(), settle });
-    });
-    this.#session = session;
-    this.#isLost = false;
-    if (session === undefined) return;
-    const { connection, isStream } = this.#options;
-    connection.publish(`${session}.call`, JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }));
-    if (isStream) this.#listen(session);
-    const text = "the session was lost with its shim; a new one was opened, which knows nothing of what was before";
-    const params = { level: "warning", logger: "crablet/nats", data: text };
-    this.#listener?.({ data: { jsonrpc: "2.0", method: "notifications/message", params } });
-  }
-
-  /** Ends a call with its answer. */
-  #end(call: Call, answer: Answer, session?: string): void {
-    if (call.settle !== undefined) {
-      call.settle(answer, session);
-      return;
-    }
-    if (call.message.method === "initialize") this.#session = session;
-    const { result, error } = answer;
+  #answer({ message }: Call, { result, error }: Answer): void {
     const outcome = error === undefined ? { result } : { error };
-    this.#listener?.({ data: { jsonrpc: "2.0", id: call.message.id, ...outcome } });
+    this.#listener?.({ data: { jsonrpc: "2.0", id: message.id, ...outcome } });
+  }
+
+  /** Ends a call without an answer. */
+  #fail({ message: { id } }: Call, kind: ErrorKind, message: string, code?: string): void {
+    if (id !== undefined) this.#onFailure?.({ id, kind, message, ...(code && { code }) });
   }
 
   #deliver(data: Uint8Array): void {
@@ -306,7 +309,8 @@ export class NatsPort implements McpPort {
         const what = isStream
           ? `the shim that took the request gave no sign of life for ${silenceMs} ms: it is gone, or cannot be reached`
           : `no answer came over NATS within ${silenceMs} ms`;
-        this.#end(call, { error: failure(`${what}. Whether the request was done is not known; it is not sent again`) });
+        const kind = isStream ? "connection-closed" : "timeout";
+        this.#fail(call, kind, `${what}. Whether the request was done is not known`);
       }
       if (this.#calls.size > 0) return;
       clearInterval(this.#timer);
@@ -314,12 +318,10 @@ export class NatsPort implements McpPort {
     }, LOOK_MS);
   }
 
-  #failAll(message: string): void {
+  #failAll(kind: ErrorKind, message: string): void {
     const calls = [...this.#calls.values()];
     this.#calls.clear();
-    for (const call of calls) {
-      this.#end(call, { error: failure(`${message}. Whether the request was done is not known`) });
-    }
+    for (const call of calls) this.#fail(call, kind, `${message}. Whether the request was done is not known`);
   }
 }
 
@@ -328,8 +330,9 @@ function isStateless({ params }: NatsRequestMessage): boolean {
   return meta?.[VERSION_KEY] !== undefined;
 }
 
-function failure(message: string): RpcFailure {
-  return { code: TRANSPORT_FAILED, message };
+/** The kind of what an envelope threw, or another. */
+function kindOf(thrown: unknown, otherwise: ErrorKind): ErrorKind {
+  return CrabletError.is(thrown) ? thrown.kind : otherwise;
 }
 
 const TEXT = new TextDecoder();
@@ -346,8 +349,8 @@ const NO_RESPONDERS = 503;
 /** What a shim answers for a session that has ended: the request was not begun. */
 const SESSION_NOT_FOUND = -32_001;
 
-/** The first code that JSON-RPC leaves to implementations. */
-const TRANSPORT_FAILED = -32_000;
+/** What a server is told whose question has an answer that cannot be sent. */
+const INTERNAL_ERROR = -32_603;
 
 /** How often silent calls are looked for. */
 const LOOK_MS = 500;

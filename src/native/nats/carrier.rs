@@ -11,7 +11,7 @@ use super::{NatsBody, NatsServer};
 use crate::error::{Error, ErrorKind};
 use crate::host::mcp::{Carrier, Delivery};
 use crate::json::{Object, RawJson};
-use crate::jsonrpc::{self, Message as RpcMessage, RpcError};
+use crate::jsonrpc::{self, Message as RpcMessage, RpcError, code};
 use crate::mcp::client::Opening;
 use crate::mcp::transport::{Era, Inbound, Outbound, RequestId};
 
@@ -128,12 +128,8 @@ impl Work {
             }
             Err(error) => return failed(call.id, error),
         };
-        let (size, limit) = (body.len(), self.server.client.max_payload());
-        if size > limit {
-            let message = format!(
-                "the request has {size} bytes, and the NATS server takes at most {limit} in a message (its max_payload); nothing \
-                 was sent: send less, or have the limit raised"
-            );
+        if let Some(excess) = self.excess(&body) {
+            let message = format!("the request {excess}; nothing was sent: send less, or have the limit raised");
             return failed(call.id, Error::new(ErrorKind::Limit, message));
         }
         self.count += 1;
@@ -158,7 +154,7 @@ impl Work {
     async fn tell(&self, message: &RawJson, era: Era) -> Vec<Inbound> {
         let sent = match (&self.session, &self.server.envelope) {
             (Some(session), _) if era != Era::Stateless => {
-                let sent = self.publish(format!("{session}.call"), message.as_str().as_bytes().to_vec()).await;
+                let sent = self.publish(format!("{session}.call"), self.fitting(message).into()).await;
                 let method = Object::parse(message.as_str()).ok().and_then(|message| message.string("method"));
                 if method.as_deref() == Some("notifications/initialized") && self.server.is_stream {
                     let reply = format!("{}.{LISTEN}", self.inbox);
@@ -178,6 +174,27 @@ impl Work {
         };
         let warning = |error| Inbound::Warning(format!("a notification did not reach the server: {error}"));
         sent.err().map(warning).into_iter().collect()
+    }
+
+    /// That something is larger than the NATS server takes, if it is.
+    fn excess(&self, body: &[u8]) -> Option<String> {
+        let (size, limit) = (body.len(), self.server.client.max_payload());
+        (size > limit).then(|| {
+            format!("has {size} bytes, and the NATS server takes at most {limit} in a message (its max_payload)")
+        })
+    }
+
+    /// An answer to a question of the server, or in the place of one that is too large that it is: the server waits for it.
+    fn fitting(&self, message: &RawJson) -> String {
+        let object = Object::parse(message.as_str()).unwrap_or_default();
+        let answered = object.raw("id").filter(|_| object.get("method").is_none());
+        match (answered, self.excess(message.as_str().as_bytes())) {
+            (Some(id), Some(excess)) => {
+                let error = RpcError::new(code::INTERNAL_ERROR, format!("the answer {excess}"));
+                jsonrpc::response(&id, &Err(error)).as_str().to_owned()
+            }
+            _ => message.as_str().to_owned(),
+        }
     }
 
     async fn publish(&self, subject: String, body: Vec<u8>) -> Result<(), String> {
@@ -212,12 +229,21 @@ impl Work {
         let header = |name| reply.headers.as_ref().and_then(|headers| headers.get(name)).map(|value| value.to_string());
         if let Some(refusal) = header("Nats-Service-Error") {
             let reason = Error::new(ErrorKind::Server, format!("the NATS service refused the request: {refusal}"));
-            return failed(call.id, reason);
+            return failed(
+                call.id,
+                match header("Nats-Service-Error-Code") {
+                    Some(code) => reason.with_code(code),
+                    None => reason,
+                },
+            );
         }
         match self.answer(&call, &reply.payload) {
             Err(error) => failed(call.id, error),
             Ok(Err(error)) if error.code == SESSION_NOT_FOUND && call.session.is_some() => {
                 failed(call.id, self.unheard(true))
+            }
+            Ok(Err(error)) if let Some(kind) = header(ERROR).and_then(|kind| ErrorKind::from_name(&kind)) => {
+                failed(call.id, Error::new(kind, error.message))
             }
             Ok(outcome) => {
                 if call.opens_session {
@@ -250,7 +276,7 @@ impl Work {
         }
         let message = format!(
             "nobody serves {} over NATS (no responders), so that nothing was done: is a crablet-shim running there that was told \
-             to serve it, and may this user publish to it?",
+             to serve it?",
             self.server.subject
         );
         Error::new(ErrorKind::Network, message)
@@ -262,20 +288,16 @@ impl Work {
         let is_silent = |call: &Call| call.heard.elapsed() >= silence;
         let silent: Vec<u64> =
             self.calls.iter().filter(|(_, call)| is_silent(call)).map(|(number, _)| *number).collect();
-        let what = if self.server.is_stream {
-            "the shim that took the request gave no sign of life, so that it is gone or cannot be reached"
+        let (kind, what) = if self.server.is_stream {
+            let what = "no sign of life of a shim came, so that the one that took the request is gone or cannot be reached, or this \
+                        user may not publish to the subject";
+            (ErrorKind::ConnectionClosed, what)
         } else {
-            "no answer came over NATS"
+            (ErrorKind::Timeout, "no answer came over NATS")
         };
-        let message = format!(
-            "{what} within {} ms; whether the request was done is not known, and it is not sent again",
-            silence.as_millis()
-        );
+        let message = format!("{what} (within {} ms); whether the request was done is not known", silence.as_millis());
         let calls = silent.into_iter().filter_map(|number| self.calls.remove(&number)).collect::<Vec<_>>();
-        calls
-            .into_iter()
-            .flat_map(|call| failed(call.id, Error::new(ErrorKind::ConnectionClosed, message.clone())))
-            .collect()
+        calls.into_iter().flat_map(|call| failed(call.id, Error::new(kind, message.clone()))).collect()
     }
 
     /// Ends the session in good order.
@@ -311,6 +333,9 @@ fn failed(id: RequestId, reason: Error) -> Vec<Inbound> {
 
 /// The header that tells what comes before an answer from it.
 const EVENT: &str = "Crablet-Event";
+
+/// The header that says of which kind an error of the shim itself is.
+const ERROR: &str = "Crablet-Error";
 
 /// The header that names a session.
 const SESSION: &str = "Crablet-Session";

@@ -112,10 +112,12 @@ pub enum NatsBody {
 impl Connection {
     /// Connects to a server over NATS.
     ///
-    /// A request is published once, and never again, but for one that reached nobody because the shim of its session is gone:
-    /// then a new session is opened, and the request goes there. It fails with `network` when nobody serves the subject, and
-    /// nothing was done; with `connection-closed` when the shim that took it gave no sign of life for too long, and whether it
-    /// was done is not known; with `limit` when it is larger than the NATS server takes, and was not sent.
+    /// A request is published once. It is sent again in two cases: when it reached nobody because the shim of its session is
+    /// gone, then in a new session; and, once, when nothing more was heard of a call whose tool is listed with `readOnlyHint` or
+    /// `idempotentHint`. It fails with `network` when nobody serves the subject, and nothing was done; with `connection-closed`
+    /// when no sign of life of a shim came for too long, and whether it was done is not known: so also when this user may not
+    /// publish there, which `async-nats` tells its event callback only; with `timeout` when a [plain](NatsServer::plain) service
+    /// was silent for too long; with `limit` when it is larger than the NATS server takes, and was not sent, or its answer is.
     pub fn nats<H: Host>(host: &H, name: impl Into<Arc<str>>, server: NatsServer, options: ConnectOptions) -> Self {
         Self::over(host, name.into(), TransportKind::Pipe, options, move |carrier| {
             carrier::carry(server.clone(), carrier)
