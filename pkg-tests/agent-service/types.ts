@@ -1,9 +1,10 @@
-// The types that the entry asks for are those that the official packages give. Compiled, not run.
+// The types that the entries over NATS ask for are those that the official packages give. Compiled, not run.
 import { connect } from "@nats-io/transport-node";
 import { wsconnect } from "@nats-io/nats-core";
 import { jetstream } from "@nats-io/jetstream";
-import type { Agent } from "crablet";
+import { type Agent, mcp } from "crablet";
 import { agentClient, natsStore, serveAgent } from "crablet/agent-service";
+import { nats as over } from "crablet/nats";
 
 export async function both(agent: Agent): Promise<void> {
   for (const connection of [await connect(), await wsconnect()]) {
@@ -14,6 +15,7 @@ export async function both(agent: Agent): Promise<void> {
       .events()) {
       if (event.type === "session-restored") console.log(event.messages.length);
     }
+    await mcp.connect(over({ connection, server: "files" }));
     await agent.open("x", natsStore({ ...nats, bucket: "b" }));
   }
 }

@@ -3,8 +3,10 @@
 //! What takes time is told to two functions of the facade, `resolve` and `reject`, for the reason that
 //! [`RunHandle::next`](crate::run::RunHandle::next) gives.
 
+use std::cell::RefCell;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use crablet::host::mcp::{Arrival, ConnectOptions, Connection, HttpServer, Observer, OnProgress, RequestFunction};
 use crablet::host::{BoxFuture, CancelToken, Cancelled};
@@ -88,28 +90,29 @@ pub struct McpHandle {
 
 /// Where a server at a port puts its messages: the way to the connection that stands.
 #[derive(Clone, Debug, Default)]
-struct Inlet(Arc<Mutex<Option<mpsc::Sender<Arrival>>>>);
+struct Inlet(Rc<RefCell<Option<mpsc::Sender<Arrival>>>>);
 
 impl Inlet {
     fn put(&self, arrival: Arrival) -> Result<(), Error> {
-        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What comes while no connection stands is of none.
-        let Some(sender) = sender.as_mut().filter(|sender| !sender.is_closed()) else { return Ok(()) };
-        sender.try_send(arrival).map_err(|_| overrun())
+        match self.0.borrow_mut().as_mut().map(|sender| sender.try_send(arrival)) {
+            Some(Err(error)) if error.is_full() => Err(overrun()),
+            // What comes while no connection stands is of none.
+            _ => Ok(()),
+        }
     }
 
     /// The ends of a new connection, whose messages the facade is given.
     fn open(&self, functions: &ServerFunctions) -> (mpsc::Sender<RawJson>, mpsc::Receiver<Arrival>) {
         let (to_server, outlet) = mpsc::channel(WAITING_LIMIT);
         let (inlet, arrivals) = mpsc::channel(WAITING_LIMIT);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(inlet);
+        *self.0.borrow_mut() = Some(inlet);
         spawn_local(pump(functions.clone(), outlet, self.clone()));
         (to_server, arrivals)
     }
 
     /// Whether no connection is there any more.
     fn is_over(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(mpsc::Sender::is_closed)
+        self.0.borrow().as_ref().is_none_or(mpsc::Sender::is_closed)
     }
 }
 

@@ -22,7 +22,7 @@ impl Client {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.was_repeated = true;
         let message = format!(
-            "{} had no answer ({error}); its tool says that a second call does no harm, and it is called again",
+            "{} had no answer ({error}); its tool allows a second call, and it is called again",
             operation.request
         );
         self.warn(message);
