@@ -106,7 +106,7 @@ impl Inlet {
         let (to_server, outlet) = mpsc::channel(WAITING_LIMIT);
         let (inlet, arrivals) = mpsc::channel(WAITING_LIMIT);
         *self.0.borrow_mut() = Some(inlet);
-        spawn_local(pump(functions.clone(), outlet, self.clone()));
+        spawn(pump(functions.clone(), outlet, self.clone()));
         (to_server, arrivals)
     }
 
