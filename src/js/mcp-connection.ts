@@ -34,8 +34,7 @@ export async function connectServer(name: string, options: McpServer, signal?: A
   const connectPort = () => {
     if (options.type !== "port") return;
     const report = (message: string): void => functions.event(JSON.stringify({ type: "warning", message }));
-    const [receive, fail] = [(text: string) => server.receive(text), (text: string) => server.fail(text)];
-    const use = new PortUse(options.port, { receive, fail, report });
+    const use = new PortUse(options.port, server, report);
     functions.send = (message) => (message === undefined ? use.end() : use.send(message));
   };
   try {

@@ -1,3 +1,4 @@
+import type { CoreMcp } from "./core.js";
 import { type ErrorKind, messageOf } from "./error.js";
 
 /**
@@ -53,22 +54,18 @@ export class PortUse {
   readonly #listener: Listener;
   #isHeard = false;
 
-  /** `receive` takes the JSON text of a message, `fail` that of a `PortFailure`. What they throw is told to `report`. */
-  constructor(
-    port: McpPort | FailingPort,
-    { receive, fail, report }: Record<"receive" | "fail" | "report", (text: string) => void>,
-  ) {
-    const guarded = (take: () => void): void => {
+  /** `server` takes the JSON text of messages, and of each `PortFailure`. What it throws is told to `report`. */
+  constructor(port: McpPort, server: Pick<CoreMcp, "receive" | "fail">, report: (message: string) => void) {
+    const give = (taking: "receive" | "fail", data: unknown): void => {
       try {
-        take();
+        server[taking](typeof data === "string" ? data : JSON.stringify(data));
       } catch (thrown) {
         report(messageOf(thrown));
       }
     };
     this.#port = port;
-    this.#listener = ({ data }) => guarded(() => receive(typeof data === "string" ? data : JSON.stringify(data)));
-    if ("addFailureListener" in port)
-      port.addFailureListener((failure) => guarded(() => fail(JSON.stringify(failure))));
+    this.#listener = ({ data }) => give("receive", data);
+    (port as Partial<FailingPort>).addFailureListener?.((failure) => give("fail", failure));
     this.#listen();
   }
 
