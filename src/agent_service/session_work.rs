@@ -1,25 +1,19 @@
 //! The work of one worker on one session that it has claimed, until nothing is left to do.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_nats::Subscriber;
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
 
 use super::agent_source::AgentSource;
-use super::chain::{Streams, passing};
-use super::event::SessionEvent;
-use super::event_log::EventLog;
-use super::event_queue::Tail;
+use super::chain::Streams;
 use super::input::InputBody;
+use super::listening::{Listening, Messages, lock, subscribe};
 use super::log_journal::LogJournal;
-use super::names::{Names, Place};
+use super::names::Names;
+use super::opening::{Opened, conversation_of, give_up, open, take_up};
 use super::orders::{Orders, WorkEnd};
-use super::record::Log;
-use super::restored::{Plan, plan_of};
-use super::retry::{AGENT_ATTEMPTS, agent_wait};
 use super::saved::SavedState;
 use super::session_inputs::{ReadInput, SessionInputs};
 use super::store::Logs;
@@ -92,7 +86,7 @@ async fn try_work<H: Host>(
     let inputs = Arc::new(Mutex::new(SessionInputs::new(log.taken.clone())));
     let listening = Listening { place, events, inputs: inputs.clone(), hint, hears: true };
     let outcome = match conversation_of(parts, id, orders, &log, &inputs).await {
-        Err(error) => give_up(parts, listening, plan.is_open, error).await,
+        Err(error) => give_up(parts, listening, plan.is_open, error).await.map(|()| None),
         Ok(None) => Ok(None),
         Ok(Some(taken)) => {
             SessionWork::new(parts, id, orders, listening, taken, plan.is_ending).go_on(plan.resumes).await
@@ -102,185 +96,6 @@ async fn try_work<H: Host>(
     finished.inputs = Some(inputs);
     finished.alarm = outcome?;
     Ok(())
-}
-
-async fn subscribe(streams: &Streams, place: &Place) -> Result<Subscriber, Error> {
-    let mut patience = streams.patience("subscribed to");
-    loop {
-        match streams.context.client().subscribe(place.subject.clone()).await {
-            Ok(hint) => return Ok(hint),
-            Err(error) => patience.after(passing(error)).await?,
-        }
-    }
-}
-
-/// Reads the session and its events, keeps slower workers out, and says what holds.
-async fn open<H: Host>(parts: &WorkParts<H>, id: &str) -> Result<(Log, Plan, EventLog), Error> {
-    let place = parts.names.events(id)?;
-    for _ in 1..MAX_OPENINGS {
-        match try_open(parts, id, &place).await {
-            // A slower worker was at it just now. It is kept out once this one was first.
-            Err(error) if error.kind() == ErrorKind::Conflict => {}
-            outcome => return outcome,
-        }
-    }
-    try_open(parts, id, &place).await
-}
-
-async fn try_open<H: Host>(parts: &WorkParts<H>, id: &str, place: &Place) -> Result<(Log, Plan, EventLog), Error> {
-    let log = parts.logs.read(id).await?;
-    let tail = match parts.streams.last(place).await? {
-        Some(last) => Tail::read(last.sequence, &String::from_utf8_lossy(&last.payload)),
-        None => Tail::default(),
-    };
-    let mut plan = plan_of(&log.text, &tail, now());
-    if plan.fences {
-        parts.logs.fence(id, &log).await?;
-    }
-    let events = EventLog::new(parts.streams.clone(), place.clone(), id.to_owned(), parts.worker.clone(), tail);
-    std::mem::take(&mut plan.events).into_iter().for_each(|said| events.push_said(said));
-    events.flush().await?;
-    Ok((log, plan, events))
-}
-
-/// A conversation that a session was taken up as.
-struct Opened<H: Host> {
-    agent: Runner<H>,
-    conversation: Conversation<H>,
-    journal: LogJournal,
-}
-
-/// Makes the agent and takes the session up, and tries it a few times; `None` when the service is stopped meanwhile.
-///
-/// # Errors
-///
-/// What the last attempt ended with.
-async fn conversation_of<H: Host>(
-    parts: &WorkParts<H>,
-    id: &str,
-    orders: &Orders,
-    log: &Log,
-    inputs: &Arc<Mutex<SessionInputs>>,
-) -> Result<Option<Opened<H>>, Error> {
-    let mut attempt = 1;
-    loop {
-        // A function of the caller's that panics has failed.
-        let made = AssertUnwindSafe(async { parts.agents.agent(id).await }).catch_unwind().await;
-        let made = made.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "making the agent panicked")));
-        let error = match made.and_then(|agent| take_up(parts, id, agent, log, inputs.clone())) {
-            Ok(opened) => return Ok(Some(opened)),
-            Err(error) => error,
-        };
-        (parts.on_error)(id, &error);
-        if attempt == AGENT_ATTEMPTS {
-            let message = format!(
-                "the agent of this session could not be made, which was tried {AGENT_ATTEMPTS} times: {}",
-                error.message()
-            );
-            return Err(Error::new(error.kind(), message));
-        }
-        let wait = tokio::time::sleep(agent_wait(attempt));
-        tokio::pin!(wait);
-        while !orders.is_draining() {
-            tokio::select! {
-                () = &mut wait => break,
-                () = orders.changed() => {}
-            }
-        }
-        if orders.is_draining() {
-            orders.stop();
-            return Ok(None);
-        }
-        attempt += 1;
-    }
-}
-
-fn take_up<H: Host>(
-    parts: &WorkParts<H>,
-    id: &str,
-    agent: Runner<H>,
-    log: &Log,
-    inputs: Arc<Mutex<SessionInputs>>,
-) -> Result<Opened<H>, Error> {
-    let journal = LogJournal::new(parts.logs.clone(), id.to_owned(), inputs, log.version);
-    let runner = agent.clone().journal(journal.clone());
-    let conversation = if log.version == 0 { runner.conversation()? } else { runner.restore_stored(&log.text)? };
-    Ok(Opened { agent, conversation, journal })
-}
-
-/// Refuses what came, since the agent of the session cannot be made.
-async fn give_up<H: Host>(
-    parts: &WorkParts<H>,
-    listening: Listening,
-    is_open: bool,
-    error: Error,
-) -> Result<Option<Duration>, Error> {
-    listening.read(&parts.streams).await?;
-    let waiting = lock(&listening.inputs).waiting();
-    for refused in waiting {
-        listening.refuse(&refused, error.clone());
-    }
-    if is_open {
-        listening.events.push(&SessionEvent::SessionFailed { error });
-    }
-    listening.events.flush().await?;
-    Ok(None)
-}
-
-/// The inputs and the events of a session at work.
-struct Listening {
-    place: Place,
-    events: EventLog,
-    inputs: Arc<Mutex<SessionInputs>>,
-    /// Hears that inputs come; they are read from the stream.
-    hint: Subscriber,
-    hears: bool,
-}
-
-/// Messages of the stream, each with its sequence.
-type Messages = Vec<(u64, String)>;
-
-impl Listening {
-    /// Reads what came.
-    async fn read(&self, streams: &Streams) -> Result<(), Error> {
-        let messages = self.reading(streams).await?;
-        self.take_in(messages);
-        Ok(())
-    }
-
-    fn reading(&self, streams: &Streams) -> BoxFuture<'static, Result<Messages, Error>> {
-        let (streams, place, mut from) = (streams.clone(), self.place.clone(), lock(&self.inputs).next());
-        Box::pin(async move {
-            let mut messages = Vec::new();
-            while let Some(message) = streams.next(&place, from).await? {
-                from = message.sequence + 1;
-                messages.push((message.sequence, String::from_utf8_lossy(&message.payload).into_owned()));
-            }
-            Ok(messages)
-        })
-    }
-
-    fn take_in(&self, messages: Messages) {
-        for (sequence, text) in messages {
-            let pushed = lock(&self.inputs).push(sequence, &text);
-            if let Err((input_id, error)) = pushed {
-                self.events.push(&SessionEvent::InputRefused { input_id, error });
-            }
-        }
-    }
-
-    fn refuse(&self, refused: &ReadInput, error: Error) {
-        lock(&self.inputs).settle(refused.sequence);
-        self.events.push(&SessionEvent::InputRefused { input_id: refused.input.id.clone(), error });
-    }
-
-    fn accept(&self, accepted: &ReadInput, message_id: Option<String>) {
-        self.events.push(&SessionEvent::InputAccepted {
-            input_id: accepted.input.id.clone(),
-            input_type: accepted.input.body.name().to_owned(),
-            message_id: message_id.map(crate::model::MessageId::new),
-        });
-    }
 }
 
 /// What a run asks a person or a client about a call.
@@ -607,10 +422,4 @@ fn innermost(event: &Event) -> &Event {
     event
 }
 
-fn lock(inputs: &Mutex<SessionInputs>) -> MutexGuard<'_, SessionInputs> {
-    inputs.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 const NO_RUN: &str = "no run is at work: send a prompt";
-/// How often a session is read again when a slower worker was first.
-const MAX_OPENINGS: usize = 5;
