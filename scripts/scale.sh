@@ -21,9 +21,10 @@ build_shim() {
   cargo build --quiet --package crablet-shim --features nats && cp target/debug/crablet-shim "$CRABLET_SHIM_NATS"
 }
 
-# Built for speed, since its throughput is printed; what it depends on is built as everywhere.
+# Where no other build takes its place. Built as the tests are; the figures of docs/scale.md are of one that is built for speed, with
+# CARGO_PROFILE_DEV_OPT_LEVEL=2.
 build_ledger_worker() {
-  CARGO_PROFILE_DEV_OPT_LEVEL=2 cargo build --quiet --package crablet --features nats --example ledger_worker &&
+  cargo build --quiet --package crablet --features nats --example ledger_worker &&
     cp target/debug/examples/ledger_worker "$CRABLET_LEDGER_WORKER"
 }
 
