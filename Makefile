@@ -46,7 +46,8 @@ recorded: package ## Runs the recorded traffic natively and through the npm pack
 scale-test: package ## Runs servers and agents over a real nats-server, with many calls and processes that are killed
 	@scripts/with.sh $(package_needs) nats npm:pkg-tests npm:pkg-tests/nats npm:www/demo chromium -- scripts/scale.sh
 
-size: package ## Prints the bytes of each module and entry of the npm package
+size: package ## Prints the bytes of each module and entry of the npm package, and of a Rust program with one provider
+	@scripts/with.sh $(package_needs) -- node scripts/one-provider.mjs
 	@scripts/with.sh $(package_needs) -- node scripts/size.mjs
 
 bench: package ## Measures the packed npm package beside its peers, against the targets

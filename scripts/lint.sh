@@ -22,7 +22,7 @@ check "rust formatting" cargo fmt --all --check
 check "clippy, native" cargo clippy --quiet --workspace --all-targets --features crablet/tools,crablet/mcp-server -- -D warnings
 check "clippy, over NATS" \
   cargo clippy --quiet -p crablet -p crablet-shim --all-targets --features crablet/nats,crablet-shim/nats -- -D warnings
-check "clippy, wasm" cargo clippy --quiet -p crablet-bindings -p crablet-example-wasm --target wasm32-unknown-unknown -- -D warnings
+check "clippy, wasm" cargo clippy --quiet -p crablet-bindings -p crablet-example-wasm -p crablet-one-provider --target wasm32-unknown-unknown -- -D warnings
 check "clippy, windows" cargo clippy --quiet -p crablet-shim --target x86_64-pc-windows-gnu -- -D warnings
 check "rust docs" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --features crablet/tools,crablet/mcp-server
 check "each feature alone" \

@@ -2,14 +2,14 @@
 // and big; `--facade` takes the module of the build before, when nothing changed but JavaScript. `--planted` builds a package for the
 // fault harness alone into dist/planted/, whose defects are planted by `globalThis.plantDefect(number)`.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bindingsOf } from "./bindings.mjs";
 import { packed } from "./packed.mjs";
 import { shortNames } from "./short-names.mjs";
+import { build, optimise } from "./wasm.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const source = join(root, "src/js");
@@ -21,28 +21,15 @@ const staging = join(dist, "package");
 const shipped = join(staging, "crablet.wasm");
 const require = createRequire(join(source, "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
-const { build } = await load("esbuild");
-
-/**
- * What makes the module small (docs/decisions/0034): only what is smaller than its call is inlined, `Debug` writes names and no
- * fields, SHA-256 is a loop, a panic is a trap without a message, and the standard library is built the same way. The flags that are
- * not stable yet are those of the pinned compiler, which `RUSTC_BOOTSTRAP` lets it take.
- */
-const forSize = {
-  flags: [
-    ...["-Cllvm-args=-inline-threshold=5", "--cfg=crablet_small", '--cfg=sha2_backend_soft="compact"'],
-    ...["-Zunstable-options", "-Cpanic=immediate-abort", "-Zfmt-debug=shallow", "-Zlocation-detail=none"],
-  ],
-  cargo: ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"],
-  variables: { RUSTC_BOOTSTRAP: "1" },
-};
+const { build: bundle } = await load("esbuild");
 
 const kept = process.argv.includes("--facade") ? readFileSync(shipped) : undefined;
 rmSync(staging, { recursive: true, force: true });
 mkdirSync(staging, { recursive: true });
-if (kept === undefined) buildModule();
+const features = isPlanted ? ["planted-defects"] : [];
+if (kept === undefined) build({ crate: "src/bindings", folder: glue, name: "crablet", isDev, features });
 const short = shortened();
-if (kept === undefined) optimise(short.module);
+if (kept === undefined) ship(short.module);
 else writeFileSync(shipped, kept);
 const module = readFileSync(shipped);
 await inline(module);
@@ -51,32 +38,6 @@ await buildEntries();
 writeManifest();
 run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", dist, staging]);
 
-/** The module and the glue of wasm-bindgen. The feature section stays in: wasm-opt reads from it what it may use. */
-function buildModule() {
-  const profile = isDev ? ["--dev"] : ["--profile", "wasm"];
-  const [flags, cargo, variables] = isDev ? [[], [], {}] : [forSize.flags, forSize.cargo, forSize.variables];
-  run(
-    "wasm-pack",
-    [
-      ...["--log-level", "warn", "build", join(root, "src/bindings"), "--target", "web", "--no-pack", "--no-opt"],
-      ...[
-        "--mode",
-        "no-install",
-        "--no-gitignore",
-        "--out-dir",
-        glue,
-        "--out-name",
-        "crablet",
-        ...profile,
-        "--",
-        ...cargo,
-        ...(isPlanted ? ["--features", "planted-defects"] : []),
-      ],
-    ],
-    { ...variables, RUSTFLAGS: [...flags, ...remappedPaths()].join(" ") },
-  );
-}
-
 /** The module as wasm-bindgen left it and the glue to `createBindings`, with short names in both. */
 function shortened() {
   const built = readFileSync(join(glue, "crablet_bg.wasm"));
@@ -84,21 +45,19 @@ function shortened() {
   return shortNames(built, bindingsOf(readFileSync(join(glue, "crablet.js"), "utf8"), further));
 }
 
-/** The module as it is shipped. The names of its functions stay beside the package, for scripts/size.mjs. */
-function optimise(module) {
+/** Writes the module as it is shipped. */
+function ship(module) {
   const short = join(glue, "short.wasm");
   writeFileSync(short, module);
-  const names = `--symbolmap=${join(root, "dist/crablet.symbols")}`;
-  const options = ["-Os", names, "--strip-debug", "--strip-producers", short, "-o", shipped];
   if (isDev) copyFileSync(short, shipped);
-  else run(join(source, "node_modules/.bin/wasm-opt"), options);
+  else optimise(short, shipped, join(root, "dist/crablet.symbols"));
 }
 
 /** The module as the text that the default entry unpacks; the form stands in src/js/load/unpack.ts. */
 async function inline(module) {
   const { written, text } = packed(module);
   const inlined = { unpacker: unpacker(written, text).toString("base64"), text };
-  const unpacking = await build({
+  const unpacking = await bundle({
     entryPoints: [join(source, "load/unpack.ts")],
     bundle: true,
     format: "esm",
@@ -132,13 +91,6 @@ function unpacker(written, text) {
   return readFileSync(to);
 }
 
-/** Panic messages name source files: by names that say nothing of the machine that built them. */
-function remappedPaths() {
-  const registries = join(process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "registry/src");
-  const folders = existsSync(registries) ? readdirSync(registries).map((name) => join(registries, name)) : [];
-  return [...folders.map((folder) => `--remap-path-prefix=${folder}=crates`), `--remap-path-prefix=${root}=crablet`];
-}
-
 /** One bundle an entry. The entries of the module differ in one file, which says where it comes from. */
 async function buildEntries() {
   const entries = [
@@ -163,7 +115,7 @@ async function buildEntries() {
     { name: "ui", from: "ui/index.ts", module: "slim" },
   ];
   for (const { name, from, module } of entries) {
-    await build({
+    await bundle({
       entryPoints: [join(source, from)],
       outfile: join(staging, `${name}.js`),
       bundle: true,
@@ -212,10 +164,6 @@ function writeManifest() {
   }
 }
 
-function run(command, args, variables = {}) {
-  execFileSync(command, args, {
-    cwd: root,
-    stdio: ["ignore", "inherit", "inherit"],
-    env: { ...process.env, ...variables },
-  });
+function run(command, args) {
+  execFileSync(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
 }

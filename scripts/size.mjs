@@ -1,7 +1,8 @@
 // Prints the bytes of each module and entry of the built package, and of what a user downloads: the first snippet of the
-// README, bundled; then the bytes of each part of crablet.wasm. src/js/size-budgets.json names for each figure a target, where it
-// is to come, and a ceiling, which it may not pass any more. With `--check` passing a ceiling is a failure; `--lower` writes
-// ceilings 1 % above the figures that are below them.
+// README, bundled; of a Rust program with one provider, if scripts/one-provider.mjs has built it; then the bytes of each part of
+// these modules. src/js/size-budgets.json names for each figure a target, where it is to come, and a ceiling, which it may not
+// pass any more. With `--check` passing a ceiling is a failure; `--lower` writes ceilings 1 % above the figures that are below
+// them.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -40,6 +41,9 @@ if (snippet !== undefined) {
   );
 }
 
+const oneProvider = join(root, "dist/one-provider.wasm");
+if (existsSync(oneProvider)) rows.push(row("Rust, one provider", readFileSync(oneProvider)));
+
 let failed = 0;
 const table = rows.map(({ name, raw, gzip, brotli }) => {
   const { target, ceiling } = budgets[name] ?? {};
@@ -55,11 +59,14 @@ if (process.argv.includes("--lower")) {
   }
   writeFileSync(budgetsFile, `${JSON.stringify(budgets, null, 2)}\n`);
 }
-const symbols = join(root, "dist/crablet.symbols");
-if (existsSync(symbols)) {
+const modules = [
+  ["crablet.wasm", join(built, "crablet.wasm"), join(root, "dist/crablet.symbols")],
+  ["one-provider.wasm", oneProvider, join(root, "dist/one-provider.symbols")],
+];
+for (const [name, module, symbols] of modules.filter((files) => files.slice(1).every(existsSync))) {
   console.log();
-  const parts = partsOf(readFileSync(join(built, "crablet.wasm")), readFileSync(symbols, "utf8"));
-  print(["part of crablet.wasm", "raw", "brotli", "functions"], parts);
+  const parts = partsOf(readFileSync(module), readFileSync(symbols, "utf8"));
+  print([`part of ${name}`, "raw", "brotli", "functions"], parts);
 }
 process.exitCode = failed > 0 && process.argv.includes("--check") ? 1 : 0;
 

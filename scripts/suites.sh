@@ -23,7 +23,7 @@ further | api        | rust wasm public-api npm:docs/reference                  
 further | cases      | npm:pkg-tests                                                | node scripts/cases-package.mjs
 further | recorded   | rust npm:pkg-tests                                           | node scripts/recorded.mjs
 further | conformance | rust npm:pkg-tests/conformance                            | node scripts/conformance.mjs
-further | size       | npm:src/js                                                   | node scripts/size.mjs --check
+further | size       | rust wasm npm:src/js                                         | node scripts/one-provider.mjs && node scripts/size.mjs --check
 further | runtimes   | npm:pkg-tests npm:pkg-tests/runtimes npm:www/demo             | node pkg-tests/run.mjs runtimes
 further | bundlers   | npm:pkg-tests npm:pkg-tests/bundlers npm:www/demo chromium    | node pkg-tests/run.mjs bundlers
 further | browser-cases | npm:pkg-tests npm:www/demo chromium                       | node pkg-tests/run.mjs browser-cases
