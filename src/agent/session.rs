@@ -220,11 +220,17 @@ impl Session {
 
     /// What the host must do next.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        let mut effect = self.conversation.effects.pop_front();
+        let mut effect = self.next_effect();
         if let Some(Effect::Checkpoint { save, .. }) = &mut effect {
             *save = self.changes();
         }
         effect
+    }
+
+    /// As [`poll_effect`](Self::poll_effect), but a checkpoint holds nothing yet: for the driver, which asks for
+    /// [`changes`](Self::changes) where there is a journal, so that programs without one do not hold what writes them.
+    pub(crate) fn next_effect(&mut self) -> Option<Effect> {
+        self.conversation.effects.pop_front()
     }
 
     /// What happened next.

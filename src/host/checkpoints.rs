@@ -33,19 +33,15 @@ impl Saver {
     }
 
     /// Saves until nothing waits. Checkpoints that come in during a save share the next one.
-    pub(super) async fn save_all(mut self, journal: Option<Arc<dyn Journal>>) {
+    pub(super) async fn save_all(mut self, journal: Arc<dyn Journal>) {
         while let Some(Waiting { seqs, save, gap }) = self.take() {
-            let outcome = match (gap, &journal) {
-                (Some(error), _) => Err(error),
-                (None, _) if planted::is(Defect::SavesNothing) && matches!(save, Save::Append(_)) => Ok(()),
-                (None, Some(journal)) => match no_panic(async { journal.write(save).await }).await {
+            let outcome = match gap {
+                Some(error) => Err(error),
+                None if planted::is(Defect::SavesNothing) && matches!(save, Save::Append(_)) => Ok(()),
+                None => match no_panic(async { journal.write(save).await }).await {
                     Ok(outcome) => outcome,
                     Err(panic) => Err(Error::new(ErrorKind::Storage, panic)),
                 },
-                (None, None) => {
-                    let message = "the agent says it has a store, but the runner was given no journal";
-                    Err(Error::new(ErrorKind::Storage, message))
-                }
             };
             let Some(driver) = self.driver.upgrade() else { return };
             driver.was_saved(outcome.as_ref().err());

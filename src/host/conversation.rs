@@ -19,7 +19,7 @@ pub struct Conversation<H> {
 
 impl<H: Host> Conversation<H> {
     pub(super) fn new(host: H, parts: Arc<Parts<H>>, session: Session) -> Self {
-        let driver = Arc::new(Driver::new(&host, session));
+        let driver = Arc::new(Driver::new(&host, session, parts.recorder.clone()));
         Self { host, parts, driver }
     }
 

@@ -5,13 +5,14 @@
 //! snapshot the conversation it belongs to.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use futures_channel::oneshot;
 
 use super::checkpoints::Waiting;
 use super::deadlines::{Deadline, Deadlines};
+use super::journal::Recorder;
 use super::{BoxFuture, CancelToken, Host};
 use crate::agent::{Effect, Event, EventKind, HookId, Input, InputError, ModelCallId, Save, Session, Status};
 use crate::error::Error;
@@ -55,11 +56,12 @@ pub(super) struct Progress {
 }
 
 impl Driver {
-    pub(super) fn new<H: Host>(host: &H, session: Session) -> Self {
+    pub(super) fn new<H: Host>(host: &H, session: Session, recorder: Option<Arc<dyn Recorder>>) -> Self {
         let driver = Self {
             clock: Box::new(HostClock(host.clone())),
             state: Mutex::new(State {
                 session,
+                recorder,
                 cache: EncodedCache::default(),
                 posted: Vec::new(),
                 tasks: OrderedMap::new(),
@@ -363,6 +365,7 @@ impl Aftermath {
 
 struct State {
     session: Session,
+    recorder: Option<Arc<dyn Recorder>>,
     cache: EncodedCache,
     /// Inputs of tasks and tools that the run has not handled.
     posted: Vec<Input>,
@@ -405,14 +408,16 @@ impl State {
     /// Takes everything the session has to say. What stops something takes effect at once; what starts something waits
     /// for the run.
     fn settle(&mut self, aftermath: &mut Aftermath) {
-        while let Some(effect) = self.session.poll_effect() {
+        while let Some(effect) = self.session.next_effect() {
             match effect {
                 Effect::CancelModel { call } => self.cancel_model(call, aftermath),
                 Effect::CancelTool { call_id } => self.cancel_tool(&call_id, aftermath),
                 Effect::SetTimer { timer, at } => self.deadlines.set(timer, at),
                 Effect::ClearTimer { timer } => self.deadlines.clear(timer),
-                Effect::Checkpoint { seq, save } => {
-                    self.checkpoints.push((seq, save));
+                Effect::Checkpoint { seq, .. } => {
+                    if let Some(recorder) = &self.recorder {
+                        self.checkpoints.push((seq, recorder.changes(&mut self.session)));
+                    }
                     // Tells the run that something waits to be saved.
                     self.effects.push(Effect::Checkpoint { seq, save: Save::Append(String::new()) });
                 }

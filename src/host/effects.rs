@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use super::checkpoints::Saver;
 use super::driver::{Driver, TaskKey};
 use super::hooks::ModelCaller;
 use super::port::Port;
@@ -62,10 +61,15 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
                 return;
             }
         }
-        Effect::Checkpoint { .. } => {
+        Effect::Checkpoint { seq, .. } => {
             // In the background: the last checkpoint of an aborted run is saved after the run is over.
-            if let Some(saver) = Saver::claim(driver) {
-                host.spawn(saver.save_all(parts.journal.clone()));
+            if let Some(recorder) = &parts.recorder {
+                if let Some(saving) = recorder.save(driver) {
+                    host.spawn(saving);
+                }
+            } else {
+                let message = "the agent says it has a store, but the runner was given no journal";
+                driver.post(Input::CheckpointFailed { seq, error: Error::new(ErrorKind::Storage, message) });
             }
             return;
         }

@@ -4,8 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::checkpoints::Saver;
+use super::driver::Driver;
 use super::{BoxFuture, MaybeSend, MaybeSync, Store};
-use crate::agent::Save;
+use crate::agent::{Save, Session};
 use crate::error::Error;
 
 /// Keeps the checkpoints of one conversation. A function of a [`Save`] that gives a future is one.
@@ -29,6 +31,29 @@ where
 {
     fn write(&self, save: Save) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(self(save))
+    }
+}
+
+/// What makes checkpoints and saves them. Only a runner that was given a journal has one, so that other programs do not hold the
+/// code for it.
+pub(super) trait Recorder: MaybeSend + MaybeSync {
+    /// What a checkpoint saves that the session asks for now.
+    fn changes(&self, session: &mut Session) -> Save;
+
+    /// Saves the checkpoints that wait, unless somebody else does already.
+    fn save(&self, driver: &Arc<Driver>) -> Option<BoxFuture<'static, ()>>;
+}
+
+/// Records in a journal.
+pub(super) struct JournalRecorder(pub(super) Arc<dyn Journal>);
+
+impl Recorder for JournalRecorder {
+    fn changes(&self, session: &mut Session) -> Save {
+        session.changes()
+    }
+
+    fn save(&self, driver: &Arc<Driver>) -> Option<BoxFuture<'static, ()>> {
+        Some(Box::pin(Saver::claim(driver)?.save_all(self.0.clone())))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use super::journal::StoredJournal;
+use super::journal::{JournalRecorder, Recorder, StoredJournal};
 use super::live_tools::{LiveTools, Sources};
 use super::{
     Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
@@ -180,7 +180,7 @@ impl<H: Host> Runner<H> {
     #[must_use]
     pub fn journal(mut self, journal: impl Journal) -> Self {
         Arc::make_mut(&mut self.agent).has_store = true;
-        Arc::make_mut(&mut self.parts).journal = Some(Arc::new(journal));
+        Arc::make_mut(&mut self.parts).recorder = Some(Arc::new(JournalRecorder(Arc::new(journal))));
         self
     }
 
@@ -347,7 +347,7 @@ pub(super) struct Parts<H> {
     pub(super) formats_requests: bool,
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
-    pub(super) journal: Option<Arc<dyn Journal>>,
+    pub(super) recorder: Option<Arc<dyn Recorder>>,
 }
 
 impl<H> Parts<H> {
@@ -370,7 +370,7 @@ impl<H> Default for Parts<H> {
             formats_requests: false,
             observer: None,
             approver: None,
-            journal: None,
+            recorder: None,
         }
     }
 }
