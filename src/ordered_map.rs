@@ -6,14 +6,27 @@
 //! microseconds. What grows with a conversation's length is a `HashSet` or a `HashMap` instead, and says so.
 
 use std::borrow::Borrow;
+use std::mem;
 
 /// A map whose entries are in the order of their keys.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrderedMap<K, V>(Vec<(K, V)>);
 
 impl<K: Ord, V> OrderedMap<K, V> {
     pub(crate) const fn new() -> Self {
         Self(Vec::new())
+    }
+
+    /// The map of any number of entries. Of entries with equal keys the last counts.
+    pub(crate) fn of_many(mut entries: Vec<(K, V)>) -> Self {
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        entries.dedup_by(|later, earlier| {
+            later.0 == earlier.0 && {
+                mem::swap(later, earlier);
+                true
+            }
+        });
+        Self(entries)
     }
 
     pub(crate) fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>

@@ -1,4 +1,3 @@
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{RawJson, read_string};
@@ -74,12 +73,6 @@ impl FromJson for String {
 impl FromJson for RawJson {
     fn from_json(text: &str) -> Option<Self> {
         if text == "null" { None } else { Self::parse(text).ok() }
-    }
-}
-
-impl FromJson for Value {
-    fn from_json(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok().filter(|value| !matches!(value, Self::Null))
     }
 }
 

@@ -7,7 +7,8 @@ mod partial;
 mod raw;
 pub mod schema;
 mod string;
-#[cfg(feature = "wires")]
+mod tree;
+#[cfg(any(feature = "wires", feature = "shim"))]
 mod written;
 
 pub use depth::{MAX_MESSAGE_DEPTH, MAX_VALUE_DEPTH, is_deeper_than};
@@ -16,7 +17,10 @@ pub use object::Object;
 pub use partial::complete;
 pub use raw::RawJson;
 pub use schema::{Schema, SchemaError};
-pub(crate) use string::plain;
 pub use string::read_string;
+pub(crate) use string::{plain, quoted};
+pub(crate) use tree::{Members, Tree};
 #[cfg(feature = "wires")]
-pub(crate) use written::{add_member, filled, listed, quoted, quoted_list};
+pub(crate) use written::add_member;
+#[cfg(any(feature = "wires", feature = "shim"))]
+pub(crate) use written::{filled, listed, quoted_list};

@@ -1,4 +1,10 @@
-//! JSON strings read as text, whatever they hold.
+//! JSON strings written, and read as text, whatever they hold.
+
+/// A text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    // Writing fails only for values that JSON has no form for.
+    serde_json::to_string(text).unwrap_or_default()
+}
 
 /// Reads the JSON text of one string. Half a surrogate pair reads as U+FFFD; `None` when it is no string.
 pub fn read_string(json: &str) -> Option<String> {

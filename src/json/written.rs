@@ -1,5 +1,7 @@
 //! JSON written as text, in the shape in which it is sent.
 
+use super::quoted;
+
 /// The JSON of a shape, which is written as it is sent but for a mark in the place of each value: `$` for a text, which is
 /// quoted here, and `@` for what is JSON already. The values come in the order of the marks, and there is one for each.
 pub(crate) fn filled(shape: &str, values: &[&str]) -> String {
@@ -20,12 +22,6 @@ pub(crate) fn filled(shape: &str, values: &[&str]) -> String {
     }
     json.push_str(rest);
     json
-}
-
-/// A text as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    // Writing fails only for values that JSON has no form for.
-    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// Values as a JSON array.

@@ -191,7 +191,7 @@ pub(super) fn object(members: impl IntoIterator<Item = (&'static str, Option<Str
 
 /// A number as JSON.
 pub(super) fn number(number: f64) -> String {
-    serde_json::Value::from(number).to_string()
+    serde_json::to_string(&number).unwrap_or_default()
 }
 
 /// What the caller asked for and the wire cannot carry.

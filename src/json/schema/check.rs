@@ -1,7 +1,5 @@
-use serde_json::{Map, Number, Value};
-
 use super::{MAX_SCHEMA_DEPTH, Node, NodeId, Schema, Type};
-use crate::json::RawJson;
+use crate::json::{FromJson, Members, RawJson, Tree};
 use crate::ordered_map::OrderedSet;
 
 /// The most subschemas that one check applies. Alternatives within alternatives multiply; a schema that needs more is
@@ -12,25 +10,25 @@ const MAX_STEPS: u32 = 200_000;
 const MAX_PROBLEMS: usize = 8;
 
 pub(super) fn check(schema: &Schema, input: &RawJson) -> Result<Option<RawJson>, String> {
-    let original: Value = input.read().map_err(|error| format!("The input cannot be read: {error}."))?;
+    let original = Tree::read(input.as_str()).map_err(|why| format!("The input cannot be read: {why}."))?;
     let mut value = original.clone();
     let mut checker = Checker { schema, steps: 0, repairs: false, problems: Vec::new() };
     checker.apply(0, &mut value, &Path::Root, 0);
     if checker.problems.is_empty() {
         return Ok(None);
     }
-    let mut value = if original.is_null() { Value::Object(Map::new()) } else { original };
+    let mut value = if original == Tree::Null { Tree::Object(Members::new()) } else { original };
     checker.repairs = true;
     checker.problems.clear();
     checker.apply(0, &mut value, &Path::Root, 0);
     if !checker.problems.is_empty() {
         return Err(checker.problems.join("\n"));
     }
-    RawJson::from_value(&value).map(Some).map_err(|error| format!("The input cannot be written: {error}."))
+    RawJson::parse(value.to_json()).map(Some).map_err(|error| format!("The input cannot be written: {error}."))
 }
 
 pub(super) fn validate(schema: &Schema, value: &RawJson) -> Result<(), String> {
-    let mut value: Value = value.read().map_err(|error| format!("The value cannot be read: {error}."))?;
+    let mut value = Tree::read(value.as_str()).map_err(|why| format!("The value cannot be read: {why}."))?;
     let mut checker = Checker { schema, steps: 0, repairs: false, problems: Vec::new() };
     checker.apply(0, &mut value, &Path::Root, 0);
     if checker.problems.is_empty() { Ok(()) } else { Err(checker.problems.join("\n")) }
@@ -62,7 +60,7 @@ impl Path<'_> {
 }
 
 impl<'schema> Checker<'schema> {
-    fn apply(&mut self, id: NodeId, value: &mut Value, path: &Path<'_>, depth: usize) {
+    fn apply(&mut self, id: NodeId, value: &mut Tree, path: &Path<'_>, depth: usize) {
         self.steps += 1;
         if self.steps > MAX_STEPS || depth > MAX_SCHEMA_DEPTH {
             if self.problems.is_empty() {
@@ -103,16 +101,16 @@ impl<'schema> Checker<'schema> {
             }
         }
         match value {
-            Value::Object(members) => self.check_object(node, members, path, depth),
-            Value::Array(elements) => self.check_array(node, elements, path, depth),
-            Value::String(text) => self.check_string(node, text, path),
-            Value::Number(number) => self.check_number(node, number, path),
-            Value::Null | Value::Bool(_) => {}
+            Tree::Object(members) => self.check_object(node, members, path, depth),
+            Tree::List(elements) => self.check_array(node, elements, path, depth),
+            Tree::Text(text) => self.check_string(node, text, path),
+            Tree::Number(number) => self.check_number(node, number, path),
+            Tree::Null | Tree::Boolean(_) => {}
         }
     }
 
     /// Whether the value is valid as it is.
-    fn fits(&mut self, id: NodeId, value: &Value, path: &Path<'_>, depth: usize) -> bool {
+    fn fits(&mut self, id: NodeId, value: &Tree, path: &Path<'_>, depth: usize) -> bool {
         self.attempt(id, value, path, depth, false).is_ok()
     }
 
@@ -120,11 +118,11 @@ impl<'schema> Checker<'schema> {
     fn attempt(
         &mut self,
         id: NodeId,
-        value: &Value,
+        value: &Tree,
         path: &Path<'_>,
         depth: usize,
         repairs: bool,
-    ) -> Result<Value, Vec<String>> {
+    ) -> Result<Tree, Vec<String>> {
         let outer_problems = std::mem::take(&mut self.problems);
         let outer_repairs = std::mem::replace(&mut self.repairs, repairs);
         let mut copy = value.clone();
@@ -134,14 +132,14 @@ impl<'schema> Checker<'schema> {
         if problems.is_empty() { Ok(copy) } else { Err(problems) }
     }
 
-    fn check_any_of(&mut self, alternatives: &[NodeId], value: &mut Value, path: &Path<'_>, depth: usize) {
+    fn check_any_of(&mut self, alternatives: &[NodeId], value: &mut Tree, path: &Path<'_>, depth: usize) {
         if alternatives.iter().any(|id| self.fits(*id, value, path, depth)) {
             return;
         }
         self.take_first(alternatives, value, path, depth);
     }
 
-    fn check_one_of(&mut self, alternatives: &[NodeId], value: &mut Value, path: &Path<'_>, depth: usize) {
+    fn check_one_of(&mut self, alternatives: &[NodeId], value: &mut Tree, path: &Path<'_>, depth: usize) {
         match alternatives.iter().filter(|id| self.fits(**id, value, path, depth)).count() {
             0 => self.take_first(alternatives, value, path, depth),
             1 => {}
@@ -151,7 +149,7 @@ impl<'schema> Checker<'schema> {
 
     /// Takes the first alternative that fits after repairs. When none does, the problems of the closest one are told:
     /// the one with the fewest.
-    fn take_first(&mut self, alternatives: &[NodeId], value: &mut Value, path: &Path<'_>, depth: usize) {
+    fn take_first(&mut self, alternatives: &[NodeId], value: &mut Tree, path: &Path<'_>, depth: usize) {
         let mut closest: Option<Vec<String>> = None;
         for id in alternatives {
             match self.attempt(*id, value, path, depth, self.repairs) {
@@ -168,7 +166,7 @@ impl<'schema> Checker<'schema> {
         self.problems.truncate(MAX_PROBLEMS);
     }
 
-    fn check_type(&mut self, types: &[Type], value: &mut Value, path: &Path<'_>) {
+    fn check_type(&mut self, types: &[Type], value: &mut Tree, path: &Path<'_>) {
         if types.iter().any(|expected| is_of(*expected, value)) {
             return;
         }
@@ -181,13 +179,13 @@ impl<'schema> Checker<'schema> {
         self.problem(path, &format!("must be of type {}, but is {}", expected.join(" or "), describe(value)));
     }
 
-    fn check_values(&mut self, values: &[Value], value: &mut Value, path: &Path<'_>) {
+    fn check_values(&mut self, values: &[Tree], value: &mut Tree, path: &Path<'_>) {
         if values.iter().any(|allowed| equal(allowed, value)) {
             return;
         }
         if self.repairs {
-            let same_text = |allowed: &&Value| match (allowed, &*value) {
-                (Value::String(_), Value::String(_)) => false,
+            let same_text = |allowed: &&Tree| match (allowed, &*value) {
+                (Tree::Text(_), Tree::Text(_)) => false,
                 (allowed, given) => plain(allowed) == plain(given),
             };
             if let Some(allowed) = values.iter().find(same_text) {
@@ -195,11 +193,11 @@ impl<'schema> Checker<'schema> {
                 return;
             }
         }
-        let allowed: Vec<_> = values.iter().take(32).map(Value::to_string).collect();
+        let allowed: Vec<_> = values.iter().take(32).map(Tree::to_json).collect();
         self.problem(path, &format!("must be one of {}, but is {}", allowed.join(", "), describe(value)));
     }
 
-    fn check_object(&mut self, node: &Node, members: &mut Map<String, Value>, path: &Path<'_>, depth: usize) {
+    fn check_object(&mut self, node: &Node, members: &mut Members, path: &Path<'_>, depth: usize) {
         if self.repairs {
             self.leave_out_nulls(node, members, path, depth);
         }
@@ -219,7 +217,7 @@ impl<'schema> Checker<'schema> {
         for (name, value) in members.iter_mut() {
             let here = Path::Member(path, name);
             if let Some(id) = node.property_names {
-                self.apply(id, &mut Value::String(name.clone()), &here, depth + 1);
+                self.apply(id, &mut Tree::Text(name.clone()), &here, depth + 1);
             }
             match (node.properties.get(name), node.additional_properties) {
                 (Some(id), _) => self.apply(*id, value, &here, depth + 1),
@@ -233,19 +231,19 @@ impl<'schema> Checker<'schema> {
         }
     }
 
-    fn leave_out_nulls(&mut self, node: &Node, members: &mut Map<String, Value>, path: &Path<'_>, depth: usize) {
+    fn leave_out_nulls(&mut self, node: &Node, members: &mut Members, path: &Path<'_>, depth: usize) {
         members.retain(|name, value| {
-            let known = node.properties.get(name).filter(|_| value.is_null() && !node.required.contains(name));
+            let known = node.properties.get(name).filter(|_| *value == Tree::Null && !node.required.contains(name));
             known.is_none_or(|id| self.fits(*id, value, &Path::Member(path, name), depth))
         });
     }
 
-    fn check_array(&mut self, node: &Node, elements: &mut [Value], path: &Path<'_>, depth: usize) {
+    fn check_array(&mut self, node: &Node, elements: &mut [Tree], path: &Path<'_>, depth: usize) {
         if !node.item_count.contains(elements.len()) {
             self.problem(path, &format!("has {} elements, which is too few or too many", elements.len()));
         }
         if node.unique_items {
-            let distinct: OrderedSet<_> = elements.iter().map(Value::to_string).collect();
+            let distinct: OrderedSet<_> = elements.iter().map(Tree::to_json).collect();
             if distinct.len() < elements.len() {
                 self.problem(path, "has equal elements, but they must differ");
             }
@@ -275,8 +273,8 @@ impl<'schema> Checker<'schema> {
         }
     }
 
-    fn check_number(&mut self, node: &Node, written: &Number, path: &Path<'_>) {
-        let Some(number) = written.as_f64() else { return };
+    fn check_number(&mut self, node: &Node, written: &str, path: &Path<'_>) {
+        let Some(number) = f64::from_json(written) else { return };
         if let Some(limit) = node.minimum.filter(|limit| number < *limit) {
             self.out_of_bounds(path, "at least", limit, written);
         }
@@ -299,12 +297,11 @@ impl<'schema> Checker<'schema> {
     }
 
     /// Numbers are written as JSON writes them: the standard library's own way would add its tables to the module.
-    fn out_of_bounds(&mut self, path: &Path<'_>, relation: &str, limit: f64, number: &Number) {
+    fn out_of_bounds(&mut self, path: &Path<'_>, relation: &str, limit: f64, number: &str) {
         let limit = match limit as i64 {
-            whole if whole as f64 == limit => Some(whole.into()),
-            _ => Number::from_f64(limit),
+            whole if whole as f64 == limit => whole.to_string(),
+            _ => serde_json::to_string(&limit).unwrap_or_default(),
         };
-        let limit = limit.unwrap_or_else(|| 0.into());
         self.problem(path, &format!("must be {relation} {limit}, but is {number}"));
     }
 
@@ -319,26 +316,24 @@ impl<'schema> Checker<'schema> {
     }
 }
 
-fn is_of(expected: Type, value: &Value) -> bool {
+fn is_of(expected: Type, value: &Tree) -> bool {
     match (expected, value) {
-        (Type::Null, Value::Null)
-        | (Type::Boolean, Value::Bool(_))
-        | (Type::Object, Value::Object(_))
-        | (Type::Array, Value::Array(_))
-        | (Type::Number, Value::Number(_))
-        | (Type::String, Value::String(_)) => true,
-        (Type::Integer, Value::Number(number)) => {
-            number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
-        }
+        (Type::Null, Tree::Null)
+        | (Type::Boolean, Tree::Boolean(_))
+        | (Type::Object, Tree::Object(_))
+        | (Type::Array, Tree::List(_))
+        | (Type::Number, Tree::Number(_))
+        | (Type::String, Tree::Text(_)) => true,
+        (Type::Integer, Tree::Number(_)) => value.as_number().is_some_and(|number| number.fract() == 0.0),
         _ => false,
     }
 }
 
-fn repaired(expected: Type, value: &Value) -> Option<Value> {
+fn repaired(expected: Type, value: &Tree) -> Option<Tree> {
     match (expected, value) {
-        (Type::String, Value::Number(_) | Value::Bool(_)) => Some(Value::String(plain(value))),
-        (Type::Boolean | Type::Number | Type::Integer | Type::Object | Type::Array, Value::String(text)) => {
-            let parsed: Value = serde_json::from_str(text.trim()).ok()?;
+        (Type::String, Tree::Number(_) | Tree::Boolean(_)) => Some(Tree::Text(plain(value))),
+        (Type::Boolean | Type::Number | Type::Integer | Type::Object | Type::Array, Tree::Text(text)) => {
+            let parsed = Tree::read(RawJson::parse(text.trim()).ok()?.as_str()).ok()?;
             is_of(expected, &parsed).then_some(parsed)
         }
         _ => None,
@@ -346,32 +341,32 @@ fn repaired(expected: Type, value: &Value) -> Option<Value> {
 }
 
 /// A value as a person writes it.
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+fn plain(value: &Tree) -> String {
+    value.as_text().map_or_else(|| value.to_json(), str::to_owned)
 }
 
-fn describe(value: &Value) -> String {
+fn describe(value: &Tree) -> String {
     /// The most characters of a value that are repeated to the model.
     const MAX_SHOWN: usize = 60;
     match value {
-        Value::Object(_) => "an object".to_owned(),
-        Value::Array(_) => "an array".to_owned(),
-        Value::String(text) if text.chars().count() > MAX_SHOWN => {
+        Tree::Object(_) => "an object".to_owned(),
+        Tree::List(_) => "an array".to_owned(),
+        Tree::Text(text) if text.chars().count() > MAX_SHOWN => {
             format!("the text {:?}…", text.chars().take(MAX_SHOWN).collect::<String>())
         }
-        Value::String(text) => format!("the text {text:?}"),
-        other => other.to_string(),
+        Tree::Text(text) => format!("the text {text:?}"),
+        other => other.to_json(),
     }
 }
 
 /// Equality as the draft says: by value, so that `1` and `1.0` are equal.
-fn equal(left: &Value, right: &Value) -> bool {
+fn equal(left: &Tree, right: &Tree) -> bool {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
-        (Value::Array(left), Value::Array(right)) => {
+        (Tree::Number(one), Tree::Number(other)) => one == other || left.as_number() == right.as_number(),
+        (Tree::List(left), Tree::List(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
         }
-        (Value::Object(left), Value::Object(right)) => {
+        (Tree::Object(left), Tree::Object(right)) => {
             left.len() == right.len()
                 && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| equal(left, right)))
         }

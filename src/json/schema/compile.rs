@@ -1,7 +1,5 @@
-use serde_json::{Map, Value};
-
 use super::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Node, NodeId, Range, Schema, SchemaError, Type};
-use crate::json::RawJson;
+use crate::json::{Members, RawJson, Tree};
 use crate::ordered_map::OrderedMap;
 use crate::percent;
 
@@ -9,7 +7,7 @@ pub(super) fn compile(schema: &RawJson) -> Result<Schema, SchemaError> {
     if schema.as_str().len() > MAX_SCHEMA_BYTES {
         return Err(SchemaError::TooLarge);
     }
-    let document: Value = schema.read().map_err(|error| SchemaError::NotASchema(error.to_string()))?;
+    let document = Tree::read(schema.as_str()).map_err(|why| SchemaError::NotASchema(why.to_owned()))?;
     let mut compiler =
         Compiler { document: &document, nodes: Vec::new(), by_pointer: OrderedMap::new(), unsupported: Vec::new() };
     compiler.node(&document, "", 0)?;
@@ -17,7 +15,7 @@ pub(super) fn compile(schema: &RawJson) -> Result<Schema, SchemaError> {
 }
 
 struct Compiler<'document> {
-    document: &'document Value,
+    document: &'document Tree,
     nodes: Vec<Node>,
     /// Each subschema is compiled once, so that schemas may refer to themselves.
     by_pointer: OrderedMap<String, NodeId>,
@@ -25,7 +23,7 @@ struct Compiler<'document> {
 }
 
 impl<'document> Compiler<'document> {
-    fn node(&mut self, schema: &'document Value, pointer: &str, depth: usize) -> Result<NodeId, SchemaError> {
+    fn node(&mut self, schema: &'document Tree, pointer: &str, depth: usize) -> Result<NodeId, SchemaError> {
         if let Some(id) = self.by_pointer.get(pointer) {
             return Ok(*id);
         }
@@ -36,11 +34,12 @@ impl<'document> Compiler<'document> {
         self.nodes.push(Node::default());
         self.by_pointer.insert(pointer.to_owned(), id);
         let node = match schema {
-            Value::Bool(allowed) => Node { never: !allowed, ..Node::default() },
-            Value::Object(keywords) => self.keywords(keywords, pointer, depth)?,
+            Tree::Boolean(allowed) => Node { never: !allowed, ..Node::default() },
+            Tree::Object(keywords) => self.keywords(keywords, pointer, depth)?,
             other => {
                 return Err(SchemaError::NotASchema(format!(
-                    "{other} at {pointer:?} is neither an object nor a boolean"
+                    "{} at {pointer:?} is neither an object nor a boolean",
+                    other.to_json()
                 )));
             }
         };
@@ -50,27 +49,22 @@ impl<'document> Compiler<'document> {
         Ok(id)
     }
 
-    fn keywords(
-        &mut self,
-        keywords: &'document Map<String, Value>,
-        pointer: &str,
-        depth: usize,
-    ) -> Result<Node, SchemaError> {
+    fn keywords(&mut self, keywords: &'document Members, pointer: &str, depth: usize) -> Result<Node, SchemaError> {
         let mut node = Node::default();
         let mut nullable = false;
-        for (keyword, value) in keywords {
+        for (keyword, value) in keywords.iter() {
             let here = child(pointer, keyword);
             let is_known = match (keyword.as_str(), value) {
-                ("$ref", Value::String(reference)) => self.reference(&mut node, reference, depth)?,
+                ("$ref", Tree::Text(reference)) => self.reference(&mut node, reference, depth)?,
                 ("type", _) => {
                     node.types = types(value);
                     node.types.is_some()
                 }
-                ("nullable", Value::Bool(allowed)) => {
+                ("nullable", Tree::Boolean(allowed)) => {
                     nullable = *allowed;
                     true
                 }
-                ("enum", Value::Array(values)) => {
+                ("enum", Tree::List(values)) => {
                     node.values = Some(values.clone());
                     true
                 }
@@ -78,29 +72,27 @@ impl<'document> Compiler<'document> {
                     node.values = Some(vec![value.clone()]);
                     true
                 }
-                ("properties", Value::Object(members)) => {
-                    for (name, schema) in members {
+                ("properties", Tree::Object(members)) => {
+                    for (name, schema) in members.iter() {
                         let id = self.node(schema, &child(&here, name), depth + 1)?;
                         node.properties.insert(name.clone(), id);
                     }
                     true
                 }
-                ("required", Value::Array(names)) => {
-                    node.required = strings(names);
+                ("required", Tree::List(_)) => {
+                    node.required = strings(value).unwrap_or_default();
                     true
                 }
-                ("dependentRequired", Value::Object(members)) => {
-                    node.dependent_required = members
-                        .iter()
-                        .filter_map(|(name, names)| Some((name.clone(), strings(names.as_array()?))))
-                        .collect();
+                ("dependentRequired", Tree::Object(members)) => {
+                    node.dependent_required =
+                        members.iter().filter_map(|(name, names)| Some((name.clone(), strings(names)?))).collect();
                     true
                 }
-                ("uniqueItems", Value::Bool(unique)) => {
+                ("uniqueItems", Tree::Boolean(unique)) => {
                     node.unique_items = *unique;
                     true
                 }
-                ("prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                ("prefixItems" | "anyOf" | "oneOf" | "allOf", Tree::List(schemas)) => {
                     let ids = self.list(schemas, &here, depth)?;
                     match keyword.as_str() {
                         "prefixItems" => node.prefix_items = ids,
@@ -110,16 +102,16 @@ impl<'document> Compiler<'document> {
                     }
                     true
                 }
-                ("$defs" | "definitions", Value::Object(_)) => true,
-                (_, Value::Object(_) | Value::Bool(_)) => match subschema(&mut node, keyword) {
+                ("$defs" | "definitions", Tree::Object(_)) => true,
+                (_, Tree::Object(_) | Tree::Boolean(_)) => match subschema(&mut node, keyword) {
                     Some(place) => {
                         *place = Some(self.node(value, &here, depth + 1)?);
                         true
                     }
                     None => ANNOTATIONS.contains(&keyword.as_str()),
                 },
-                (_, Value::Number(number)) => {
-                    number_keyword(&mut node, keyword, number.as_f64()) || ANNOTATIONS.contains(&keyword.as_str())
+                (_, Tree::Number(_)) => {
+                    number_keyword(&mut node, keyword, value.as_number()) || ANNOTATIONS.contains(&keyword.as_str())
                 }
                 _ => ANNOTATIONS.contains(&keyword.as_str()),
             };
@@ -141,13 +133,13 @@ impl<'document> Compiler<'document> {
         }
         // In a URI fragment a pointer is percent-encoded.
         let pointer = percent::decode(pointer);
-        let target = self.document.pointer(&pointer);
+        let target = self.document.at(&pointer);
         let target = target.ok_or_else(|| SchemaError::Unresolved(reference.to_owned()))?;
         node.reference = Some(self.node(target, &pointer, depth + 1)?);
         Ok(true)
     }
 
-    fn list(&mut self, schemas: &'document [Value], here: &str, depth: usize) -> Result<Vec<NodeId>, SchemaError> {
+    fn list(&mut self, schemas: &'document [Tree], here: &str, depth: usize) -> Result<Vec<NodeId>, SchemaError> {
         let numbered = schemas.iter().enumerate();
         numbered.map(|(index, schema)| self.node(schema, &format!("{here}/{index}"), depth + 1)).collect()
     }
@@ -210,16 +202,18 @@ fn number_keyword(node: &mut Node, keyword: &str, number: Option<f64>) -> bool {
     true
 }
 
-fn types(value: &Value) -> Option<Vec<Type>> {
+fn types(value: &Tree) -> Option<Vec<Type>> {
     match value {
-        Value::String(name) => Type::from_name(name).map(|one| vec![one]),
-        Value::Array(names) => names.iter().map(|name| Type::from_name(name.as_str()?)).collect(),
+        Tree::Text(name) => Type::from_name(name).map(|one| vec![one]),
+        Tree::List(names) => names.iter().map(|name| Type::from_name(name.as_text()?)).collect(),
         _ => None,
     }
 }
 
-fn strings(values: &[Value]) -> Vec<String> {
-    values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+/// The texts of a list.
+fn strings(value: &Tree) -> Option<Vec<String>> {
+    let Tree::List(elements) = value else { return None };
+    Some(elements.iter().filter_map(Tree::as_text).map(str::to_owned).collect())
 }
 
 fn child(pointer: &str, name: &str) -> String {

@@ -1,5 +1,5 @@
 use super::MAX_SCHEMA_DEPTH;
-use crate::json::{Object, RawJson, read_string};
+use crate::json::{Object, RawJson, Tree, quoted, read_string};
 
 /// The part of JSON Schema that a provider takes for the object that an answer shall be.
 ///
@@ -112,7 +112,7 @@ impl Lowering<'_> {
         let object = Object::parse(text).ok()?;
         if let Some(reference) = object.string("$ref") {
             self.follow(&reference, walk, depth)?;
-            let mut members = vec![("$ref".to_owned(), json(&reference))];
+            let mut members = vec![("$ref".to_owned(), quoted(&reference))];
             // The root holds the definitions beside its reference.
             for name in DEFINITIONS {
                 if let Some(value) = object.get(name) {
@@ -261,7 +261,7 @@ fn all_required(properties: &str, required: &[String]) -> Option<(String, String
         };
         written.push((name.to_owned(), schema));
     }
-    let names: Vec<_> = written.iter().map(|(name, _)| json(name)).collect();
+    let names: Vec<_> = written.iter().map(|(name, _)| quoted(name)).collect();
     Some((joined(&written), format!("[{}]", names.join(","))))
 }
 
@@ -305,9 +305,9 @@ fn describe(members: &mut Members, notes: &[String]) {
     match members.iter_mut().find(|(name, _)| name == "description") {
         Some((_, text)) => {
             let before = read_string(text).unwrap_or_default();
-            *text = json(&format!("{before} ({notes})"));
+            *text = quoted(&format!("{before} ({notes})"));
         }
-        None => members.push(("description".to_owned(), json(&notes))),
+        None => members.push(("description".to_owned(), quoted(&notes))),
     }
 }
 
@@ -341,16 +341,11 @@ fn elements(array: &str) -> Option<Vec<&str>> {
 
 /// The subschema that a reference within the document names.
 fn target(document: &str, reference: &str) -> Option<String> {
-    let document: serde_json::Value = serde_json::from_str(document).ok()?;
     let pointer = crate::percent::decode(reference.strip_prefix('#')?);
-    document.pointer(&pointer).map(ToString::to_string)
-}
-
-fn json(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    Tree::read(document).ok()?.at(&pointer).map(Tree::to_json)
 }
 
 fn joined(members: &[(String, String)]) -> String {
-    let members: Vec<_> = members.iter().map(|(name, value)| format!("{}:{value}", json(name))).collect();
+    let members: Vec<_> = members.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
     format!("{{{}}}", members.join(","))
 }

@@ -15,9 +15,7 @@ mod dialect;
 #[cfg(feature = "wires")]
 pub use dialect::Dialect;
 
-use serde_json::Value;
-
-use super::RawJson;
+use super::{RawJson, Tree};
 use crate::ordered_map::OrderedMap;
 
 /// The largest schema text. The largest tool schemas seen in the field are some tens of kilobytes.
@@ -99,7 +97,7 @@ struct Node {
     never: bool,
     reference: Option<NodeId>,
     types: Option<Vec<Type>>,
-    values: Option<Vec<Value>>,
+    values: Option<Vec<Tree>>,
     properties: OrderedMap<String, NodeId>,
     required: Vec<String>,
     additional_properties: Option<NodeId>,

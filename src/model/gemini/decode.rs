@@ -1,6 +1,5 @@
 //! The answer: a stream of responses, or one.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
@@ -11,7 +10,7 @@ use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use super::partial;
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson};
+use crate::json::{Members, Object, RawJson, Tree, quoted};
 use crate::ordered_map::OrderedSet;
 
 /// What is known of one answer so far.
@@ -38,7 +37,7 @@ pub(super) struct ContentDecoder {
 #[derive(Debug)]
 struct WrittenCall {
     block: u32,
-    arguments: Value,
+    arguments: Tree,
     replay: Option<RawJson>,
 }
 
@@ -193,8 +192,8 @@ impl ContentDecoder {
                 }
                 return self.calls.push((block, replay));
             }
-            let arguments = arguments.and_then(|raw| serde_json::from_str(raw.get()).ok());
-            let arguments = arguments.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+            let arguments = arguments.and_then(|raw| Tree::read(raw.get()).ok());
+            let arguments = arguments.unwrap_or_else(|| Tree::Object(Members::new()));
             self.written = Some(WrittenCall { block, arguments, replay });
         }
         if let Some(written) = &mut self.written {
@@ -209,7 +208,7 @@ impl ContentDecoder {
 
     fn end_written(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(WrittenCall { block, arguments, replay }) = self.written.take() {
-            events.push(ModelEvent::ToolInputDelta { block, json: arguments.to_string() });
+            events.push(ModelEvent::ToolInputDelta { block, json: arguments.to_json() });
             self.calls.push((block, replay));
         }
     }
@@ -314,7 +313,7 @@ impl Protocol for ContentDecoder {
 
 fn replay(signature: Option<&RawValue>, id: Option<&str>) -> Option<RawJson> {
     let signature = signature.map(|signature| format!("\"thoughtSignature\":{}", signature.get()));
-    let id = id.map(|id| format!("\"id\":{}", Value::from(id)));
+    let id = id.map(|id| format!("\"id\":{}", quoted(id)));
     let members: Vec<_> = signature.into_iter().chain(id).collect();
     if members.is_empty() { None } else { RawJson::parse(format!("{{{}}}", members.join(","))).ok() }
 }

@@ -1,23 +1,21 @@
 //! Arguments that arrive as pieces with a path each (`partialArgs`).
 
-use serde_json::{Map, Value};
-
-use crate::json::{Object, read_string};
+use crate::json::{Members, Object, Tree, read_string};
 
 /// Puts a piece into the arguments. A text for a place that has one already goes on with it. A path that is malformed or
 /// leads too deep or too far is ignored, since nothing good can come of it.
-pub(super) fn apply(arguments: &mut Value, piece: &Object<'_>, padding: &mut usize) {
+pub(super) fn apply(arguments: &mut Tree, piece: &Object<'_>, padding: &mut usize) {
     let Some(path) = piece.string("jsonPath") else { return };
     let Some(place) = segments(&path).and_then(|segments| reach(arguments, &segments, padding)) else { return };
     if let Some(text) = piece.get("stringValue").and_then(|raw| read_string(raw.get())) {
         match place {
-            Value::String(whole) => whole.push_str(&text),
-            place => *place = Value::String(text),
+            Tree::Text(whole) => whole.push_str(&text),
+            place => *place = Tree::Text(text),
         }
     } else if let Some(raw) = piece.get("numberValue").or_else(|| piece.get("boolValue")) {
-        *place = serde_json::from_str(raw.get()).unwrap_or_default();
+        *place = Tree::read(raw.get()).unwrap_or(Tree::Null);
     } else if piece.get("nullValue").is_some() {
-        *place = Value::Null;
+        *place = Tree::Null;
     }
 }
 
@@ -58,23 +56,27 @@ fn segments(path: &str) -> Option<Vec<Segment>> {
 }
 
 /// The value at a path, made on the way.
-fn reach<'value>(value: &'value mut Value, segments: &[Segment], padding: &mut usize) -> Option<&'value mut Value> {
+fn reach<'value>(value: &'value mut Tree, segments: &[Segment], padding: &mut usize) -> Option<&'value mut Tree> {
     let Some((segment, rest)) = segments.split_first() else { return Some(value) };
     match segment {
         Segment::Member(name) => {
-            if !value.is_object() {
-                *value = Value::Object(Map::new());
+            if !matches!(value, Tree::Object(_)) {
+                *value = Tree::Object(Members::new());
             }
-            reach(value.as_object_mut()?.entry(name.clone()).or_insert(Value::Null), rest, padding)
+            let Tree::Object(members) = value else { return None };
+            if !members.contains_key(name) {
+                members.insert(name.clone(), Tree::Null);
+            }
+            reach(members.get_mut(name)?, rest, padding)
         }
         Segment::Element(index) => {
-            if !value.is_array() {
-                *value = Value::Array(Vec::new());
+            if !matches!(value, Tree::List(_)) {
+                *value = Tree::List(Vec::new());
             }
-            let elements = value.as_array_mut()?;
+            let Tree::List(elements) = value else { return None };
             if elements.len() <= *index {
                 *padding = padding.checked_add(index - elements.len()).filter(|padding| *padding <= MAX_PADDING)?;
-                elements.resize(index + 1, Value::Null);
+                elements.resize(index + 1, Tree::Null);
             }
             reach(elements.get_mut(*index)?, rest, padding)
         }
@@ -86,11 +88,11 @@ mod tests {
     use super::*;
 
     fn applied(pieces: &[&str]) -> String {
-        let mut arguments = Value::Object(Map::new());
+        let mut arguments = Tree::Object(Members::new());
         for piece in pieces {
             apply(&mut arguments, &Object::parse(piece).unwrap(), &mut 0);
         }
-        arguments.to_string()
+        arguments.to_json()
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The answer: a stream of chunks, or one completion.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::answer::{Protocol, fail};
@@ -15,7 +14,7 @@ use super::calls::Calls;
 use super::details;
 use super::scan::ChatDelta;
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson, filled, read_string};
+use crate::json::{Object, RawJson, Tree, filled, read_string};
 use crate::ordered_map::OrderedSet;
 
 /// What is known of one answer so far.
@@ -39,7 +38,7 @@ pub(super) struct ChatDecoder {
 struct OpenBlock {
     block: u32,
     kind: BlockKind,
-    details: Vec<Value>,
+    details: Vec<Tree>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +138,7 @@ impl ChatDecoder {
 
     /// The same text comes in up to three members of one delta; the first that has any counts.
     fn reasoning(&mut self, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
-        let pieces: Vec<Value> = delta.read("reasoning_details").unwrap_or_default();
+        let pieces: Vec<Tree> = delta.read("reasoning_details").unwrap_or_default();
         let named = ["reasoning_content", "reasoning", "reasoning_text"]
             .into_iter()
             .find_map(|member| delta.string(member).filter(|text| !text.is_empty()));
@@ -382,6 +381,6 @@ fn push_image(image: &Object<'_>, events: &mut Vec<ModelEvent>) {
     events.push(ModelEvent::File(file));
 }
 
-fn replay(details: &[Value]) -> Option<RawJson> {
+fn replay(details: &[Tree]) -> Option<RawJson> {
     RawJson::parse(filled(r#"{"reasoning_details":@}"#, &[&details::json(details)])).ok()
 }

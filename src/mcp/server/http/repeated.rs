@@ -1,6 +1,5 @@
-use serde_json::Value;
-
 use super::HEADER_MISMATCH;
+use crate::json::Tree;
 use crate::jsonrpc::{Params, RpcError};
 use crate::mcp::transport::streamable_http::mirrored::{MirroredParam, decode};
 
@@ -14,7 +13,7 @@ pub fn fits_arguments(
     params: &Params,
     headers: &[(String, String)],
 ) -> Result<(), RpcError> {
-    let arguments: Value = params.member("arguments").and_then(|raw| raw.read().ok()).unwrap_or_default();
+    let arguments = params.member("arguments").and_then(|raw| Tree::read(raw.as_str()).ok()).unwrap_or(Tree::Null);
     for param in mirrored {
         let name = param.header_name();
         let header = headers.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value);

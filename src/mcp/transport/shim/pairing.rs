@@ -1,13 +1,12 @@
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
-use serde_json::json;
 use sha2::Sha256;
 
 use super::token::{Token, is_key_id};
 use crate::base64url;
 use crate::error::{Error, ErrorKind};
-use crate::json::Object;
+use crate::json::{Object, filled, quoted_list};
 
 /// The subprotocol of a pairing.
 pub const PAIRING_SUBPROTOCOL: &str = "crablet.pair.v1";
@@ -105,7 +104,7 @@ impl PairRequest {
     /// The frame: `{ "nonce", "proof" }`, both base64url, with
     /// `proof = HMAC-SHA256(code, "pair-client|<nonce>|<authority>|<origin>")`.
     pub fn to_frame(&self) -> Vec<u8> {
-        json!({ "nonce": self.nonce, "proof": base64url::encode(&self.proof) }).to_string().into_bytes()
+        filled(r#"{"nonce":$,"proof":$}"#, &[&self.nonce, &base64url::encode(&self.proof)]).into_bytes()
     }
 
     /// Reads a frame; nothing is verified yet.
@@ -151,9 +150,8 @@ impl PairAnswer {
     /// The frame: `{ "keyId", "nonce", "servers", "proof" }`.
     pub fn to_frame(&self) -> Vec<u8> {
         let Self { key_id, nonce, servers, proof } = self;
-        json!({ "keyId": key_id, "nonce": nonce, "servers": servers, "proof": base64url::encode(proof) })
-            .to_string()
-            .into_bytes()
+        let values = [key_id, nonce, &quoted_list(servers), &base64url::encode(proof)];
+        filled(r#"{"keyId":$,"nonce":$,"servers":@,"proof":$}"#, &values.map(String::as_str)).into_bytes()
     }
 
     /// Reads a frame; nothing is verified yet.
@@ -182,7 +180,7 @@ impl PairAnswer {
     /// Everything that both sides agree on. The servers' names stand last, as JSON, since they may hold any letter.
     fn bound(&self, request: &PairRequest, context: PairContext<'_>) -> String {
         let Self { key_id, nonce, servers, .. } = self;
-        format!("{}|{nonce}|{key_id}|{}", place(&request.nonce, context), json!(servers))
+        format!("{}|{nonce}|{key_id}|{}", place(&request.nonce, context), quoted_list(servers))
     }
 }
 

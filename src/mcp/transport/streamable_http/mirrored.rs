@@ -1,8 +1,6 @@
 //! The headers that repeat parts of a stateless request over HTTP (revision 2026-07-28, "Streamable HTTP").
 
-use serde_json::{Map, Value};
-
-use crate::json::RawJson;
+use crate::json::{Members, RawJson, Tree};
 use crate::mcp::protocol::Tool;
 
 /// How deep a schema is searched for annotations. Schemas written by people stay far below.
@@ -32,10 +30,10 @@ impl MirroredParam {
     }
 
     /// What the header says of these arguments, before it is encoded; `None` for an argument that is absent or `null`.
-    pub fn value(&self, arguments: &Value) -> Option<String> {
+    pub(crate) fn value(&self, arguments: &Tree) -> Option<String> {
         match self.path.iter().try_fold(arguments, |value, name| value.get(name))? {
-            Value::String(text) => Some(text.clone()),
-            value @ (Value::Bool(_) | Value::Number(_)) => Some(value.to_string()),
+            Tree::Text(text) => Some(text.clone()),
+            value @ (Tree::Boolean(_) | Tree::Number(_)) => Some(value.to_json()),
             _ => None,
         }
     }
@@ -52,7 +50,7 @@ pub fn params(tool: &Tool, arguments: &RawJson) -> Vec<(String, String)> {
     if mirrored.is_empty() {
         return Vec::new();
     }
-    let arguments: Value = arguments.read().unwrap_or_default();
+    let Ok(arguments) = Tree::read(arguments.as_str()) else { return Vec::new() };
     mirrored.iter().filter_map(|param| Some((param.header_name(), encode(&param.value(&arguments)?)))).collect()
 }
 
@@ -65,7 +63,7 @@ pub fn mirrored_params(schema: &RawJson) -> Result<Vec<MirroredParam>, String> {
     if !schema.as_str().contains(ANNOTATION) {
         return Ok(Vec::new());
     }
-    let schema: Value = schema.read().map_err(|error| error.to_string())?;
+    let schema = Tree::read(schema.as_str())?;
     let mut search = Search::default();
     search.properties(&schema, DEPTH_LIMIT)?;
     Ok(search.found)
@@ -79,13 +77,13 @@ struct Search {
 
 impl Search {
     /// Searches a schema that is reached through properties only, where annotations of its properties count.
-    fn properties(&mut self, schema: &Value, depth: usize) -> Result<(), String> {
-        let Value::Object(members) = schema else { return Ok(()) };
+    fn properties(&mut self, schema: &Tree, depth: usize) -> Result<(), String> {
+        let Tree::Object(members) = schema else { return Ok(()) };
         let depth = depth.checked_sub(1).ok_or("the schema is nested too deeply")?;
-        for (name, member) in members {
+        for (name, member) in members.iter() {
             match (name.as_str(), member) {
-                ("properties", Value::Object(properties)) => {
-                    for (property, schema) in properties {
+                ("properties", Tree::Object(properties)) => {
+                    for (property, schema) in properties.iter() {
                         self.path.push(property.clone());
                         self.annotation(schema)?;
                         self.properties(schema, depth)?;
@@ -100,13 +98,13 @@ impl Search {
         Ok(())
     }
 
-    fn annotation(&mut self, schema: &Value) -> Result<(), String> {
+    fn annotation(&mut self, schema: &Tree) -> Result<(), String> {
         let Some(annotation) = schema.get(ANNOTATION) else { return Ok(()) };
-        let Some(header) = annotation.as_str() else { return Err(format!("{ANNOTATION} is not a text")) };
+        let Some(header) = annotation.as_text() else { return Err(format!("{ANNOTATION} is not a text")) };
         if header.is_empty() || !header.bytes().all(is_token_byte) {
             return Err(format!("{ANNOTATION} {header:?} is no header name"));
         }
-        if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+        if !matches!(schema.get("type").and_then(Tree::as_text), Some("string" | "integer" | "boolean")) {
             return Err(format!("{ANNOTATION} {header:?} is on a value that is no text, integer or boolean"));
         }
         if self.found.iter().any(|other| other.header.eq_ignore_ascii_case(header)) {
@@ -118,18 +116,18 @@ impl Search {
 }
 
 /// Below anything but properties no annotation may stand: the value it means would not be definite.
-fn no_annotation(schema: &Value, depth: usize) -> Result<(), String> {
+fn no_annotation(schema: &Tree, depth: usize) -> Result<(), String> {
     let depth = depth.checked_sub(1).ok_or("the schema is nested too deeply")?;
-    let is_annotated = |members: &Map<String, Value>| members.get(ANNOTATION).is_some_and(Value::is_string);
+    let is_annotated = |members: &Members| members.get(ANNOTATION).is_some_and(|value| value.as_text().is_some());
     match schema {
-        Value::Object(members) if is_annotated(members) => {
+        Tree::Object(members) if is_annotated(members) => {
             Err(format!("{ANNOTATION} stands where no single property is meant"))
         }
-        Value::Object(members) => members
+        Tree::Object(members) => members
             .iter()
             .filter(|(name, _)| !DATA.contains(&name.as_str()))
             .try_for_each(|(_, member)| no_annotation(member, depth)),
-        Value::Array(elements) => elements.iter().try_for_each(|element| no_annotation(element, depth)),
+        Tree::List(elements) => elements.iter().try_for_each(|element| no_annotation(element, depth)),
         _ => Ok(()),
     }
 }
