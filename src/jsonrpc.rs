@@ -77,6 +77,7 @@ impl Message {
 
 /// Whether a message, or one of a batch, answers this request. An error without an id can only mean the request whose stream it
 /// came on. The result is not copied, which can be large.
+#[cfg(feature = "mcp")]
 pub(crate) fn answers(text: &str, request: &RequestId) -> bool {
     let is_answer = |text: &str| {
         let Ok(object) = Object::parse(text) else { return false };

@@ -139,6 +139,7 @@ impl SseParser {
     }
 
     /// The data of the event that was given last, which can be large, to keep.
+    #[cfg(feature = "mcp")]
     pub(crate) fn take_data(&mut self) -> String {
         mem::take(&mut self.dispatched.data)
     }

@@ -1,4 +1,4 @@
-use super::plain;
+use super::string::plain;
 
 /// How deep a value may be nested that is read as a whole, such as the input of a tool or a message of a caller.
 ///
