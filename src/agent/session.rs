@@ -130,6 +130,7 @@ impl Session {
     }
 
     /// Takes a restored run whose end was saved for over, and does not show that end once more.
+    #[cfg(feature = "host")]
     pub(crate) fn close_ended(&mut self) {
         if self.run.as_ref().is_some_and(Run::is_ending) {
             self.run = None;
