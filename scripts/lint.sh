@@ -23,6 +23,9 @@ check "clippy, native" cargo clippy --quiet --workspace --all-targets --features
 check "clippy, over NATS" \
   cargo clippy --quiet -p crablet -p crablet-shim --all-targets --features crablet/nats,crablet-shim/nats -- -D warnings
 check "clippy, wasm" cargo clippy --quiet -p crablet-bindings -p crablet-example-wasm -p crablet-one-provider --target wasm32-unknown-unknown -- -D warnings
+# The package's build writes nothing for `{:?}` (docs/decisions/0034).
+check "no debug texts in the module" \
+  cargo clippy --quiet -p crablet --no-default-features --features models,mcp,oauth,web --target wasm32-unknown-unknown -- -D clippy::use_debug
 check "clippy, windows" cargo clippy --quiet -p crablet-shim --target x86_64-pc-windows-gnu -- -D warnings
 check "rust docs" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --features crablet/tools,crablet/mcp-server
 check "each feature alone" \

@@ -8,14 +8,14 @@ import { fileURLToPath } from "node:url";
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 
 /**
- * Only what is smaller than its call is inlined, `Debug` writes names and no fields, SHA-256 is a loop, a panic is a trap without a
+ * Only what is smaller than its call is inlined, `Debug` writes nothing, SHA-256 is a loop, a panic is a trap without a
  * message, and the standard library is built the same way. The flags that are not stable yet are those of the pinned compiler, which
  * `RUSTC_BOOTSTRAP` lets it take.
  */
 const forSize = {
   flags: [
     ...["-Cllvm-args=-inline-threshold=5", "--cfg=crablet_small", '--cfg=sha2_backend_soft="compact"'],
-    ...["-Zunstable-options", "-Cpanic=immediate-abort", "-Zfmt-debug=shallow", "-Zlocation-detail=none"],
+    ...["-Zunstable-options", "-Cpanic=immediate-abort", "-Zfmt-debug=none", "-Zlocation-detail=none"],
   ],
   cargo: ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"],
   variables: { RUSTC_BOOTSTRAP: "1" },

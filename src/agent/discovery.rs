@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::definition::ToolDefinition;
 use super::input::ToolOutput;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, quoted};
 use crate::model::{Content, ToolCall, ToolInput, ToolSpec};
 use crate::ordered_map::sorted_by_key;
 
@@ -70,9 +70,9 @@ fn read_arguments(input: &ToolInput) -> Result<(String, usize), String> {
     let arguments = Object::parse(input.as_str()).unwrap_or_default();
     let start = match arguments.string("cursor").filter(|cursor| !cursor.is_empty()) {
         None => 0,
-        Some(cursor) => cursor
-            .parse()
-            .map_err(|_| format!("There is no cursor {cursor:?}. Use the nextCursor of the page before, or none."))?,
+        Some(cursor) => cursor.parse().map_err(|_| {
+            format!("There is no cursor {}. Use the nextCursor of the page before, or none.", quoted(&cursor))
+        })?,
     };
     Ok((arguments.string("query").unwrap_or_default(), start))
 }

@@ -18,7 +18,7 @@ use super::snapshot::{FORMAT, VERSION};
 use super::timers::Purpose;
 use super::tree::TreeCompaction;
 use crate::error::{Error, ErrorKind};
-use crate::json::Object;
+use crate::json::{Object, quoted};
 use crate::model::{CallId, Content, Message, MessageError, MessageId, ToolCall};
 use crate::time::Millis;
 
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, agent: Arc<Agent>) -> Result<(Conversation, Optio
         Err(_) => Object::parse(text).map_err(|error| RestoreError::Malformed(error.to_string()))?,
     };
     if header.string("format").as_deref() != Some(FORMAT) {
-        return Err(RestoreError::Malformed(format!("its format is not {FORMAT:?}")));
+        return Err(RestoreError::Malformed(format!("its format is not \"{FORMAT}\"")));
     }
     let version = header.integer("version").ok_or_else(|| missing("version"))?;
     let conversation = Conversation::new(agent, read_seed(&header)?);
@@ -231,11 +231,11 @@ impl Run {
 }
 
 pub(super) fn missing(name: &str) -> RestoreError {
-    RestoreError::Malformed(format!("the member {name:?} is missing or of the wrong type"))
+    RestoreError::Malformed(format!("the member \"{name}\" is missing or of the wrong type"))
 }
 
 pub(super) fn unknown(what: &str, name: &str) -> RestoreError {
-    RestoreError::Malformed(format!("it has a {what} {name:?} that this version does not know"))
+    RestoreError::Malformed(format!("it has a {what} {} that this version does not know", quoted(name)))
 }
 
 impl From<MessageError> for RestoreError {

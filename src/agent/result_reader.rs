@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::input::ToolOutput;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, quoted};
 use crate::model::{Body, Message, ToolCall, ToolInput, ToolResult, ToolSpec};
 
 /// The name of the tool that reads results.
@@ -30,7 +30,8 @@ pub(super) fn answer(history: &[Arc<Message>], page: usize, call: &ToolCall) -> 
     };
     let call_id = arguments.string("callId").unwrap_or_default();
     let offset: usize = arguments.read("offset").unwrap_or_default();
-    let result = find(history, &call_id).ok_or_else(|| format!("There is no result of a call {call_id:?}."))?;
+    let result =
+        find(history, &call_id).ok_or_else(|| format!("There is no result of a call {}.", quoted(&call_id)))?;
     let whole = whole_of(result);
     let start = whole.char_indices().nth(offset).map(|(index, _)| index);
     let start = start.ok_or_else(|| format!("That result has {} characters.", whole.chars().count()))?;

@@ -63,7 +63,7 @@ pub struct Stored {
 /// The error of a write whose expected version is not the one that is kept.
 pub fn conflict(id: &str, expected: u64) -> Error {
     let message = format!(
-        "the conversation {id:?} was written by somebody else since version {expected}: open it again to go on from what \
+        "the conversation \"{id}\" was written by somebody else since version {expected}: open it again to go on from what \
         they wrote"
     );
     Error::new(ErrorKind::Conflict, message)

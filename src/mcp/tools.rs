@@ -2,6 +2,7 @@
 
 use super::protocol::{CallToolResult, ContentBlock, ResourceBody, ResourceContents, Tool};
 use crate::agent::{ToolDefinition, ToolOutput};
+use crate::json::quoted;
 use crate::model::{Content, File, FileData};
 
 /// The longest name that every provider accepts.
@@ -75,7 +76,7 @@ fn block(block: ContentBlock) -> Option<Content> {
             Content::Text(format!("Link to the resource {uri}{name}{description}"))
         }
         ContentBlock::Unknown { kind, .. } => {
-            let kind = if kind.is_empty() { "unknown".to_owned() } else { format!("{kind:?}") };
+            let kind = if kind.is_empty() { "unknown".to_owned() } else { quoted(&kind) };
             Content::Text(format!("(content of the kind {kind}, which cannot be shown)"))
         }
     })

@@ -8,7 +8,7 @@ use super::message::{Body, Content, File, ModelRef};
 use super::request::{ModelRequest, RequestOptions, ToolChoice};
 use super::transcript::{Reader, Rules, Turn};
 use crate::error::Error;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, quoted};
 
 /// A checked request, with what earlier ones left in the cache.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ fn check(request: &ModelRequest) -> Result<(), Error> {
     };
     match &options.tool_choice {
         Some(ToolChoice::Tool(name)) if !is_known(name) => {
-            Err(invalid(format!("the tool choice names {name:?}, which is none of the tools of this request")))
+            Err(invalid(format!("the tool choice names {}, which is none of the tools of this request", quoted(name))))
         }
         Some(ToolChoice::Required) if request.tools.is_empty() && options.provider_tools.is_empty() => {
             Err(invalid("the tool choice demands a call, but the request has no tools"))

@@ -13,7 +13,7 @@ use super::message::{
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
 };
 use super::prices::Dollars;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, quoted};
 
 /// Why JSON is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum MessageError {
     #[error("a message is a JSON object: {0}")]
     NotAnObject(String),
     /// A member that cannot be left out is absent or of another type.
-    #[error("the member {member:?} of a {of} is missing or of the wrong type")]
+    #[error("the member \"{member}\" of a {of} is missing or of the wrong type")]
     Member {
         /// The member.
         member: &'static str,
@@ -31,7 +31,7 @@ pub enum MessageError {
         of: &'static str,
     },
     /// The role is none of the three.
-    #[error("{0:?} is not a role of a message: use \"user\", \"assistant\" or \"tool\"")]
+    #[error("{} is not a role of a message: use \"user\", \"assistant\" or \"tool\"", quoted(.0))]
     Role(String),
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn read_model(object: &Object<'_>) -> Result<KeyedModel, Error> {
 
 fn wire_named(name: &str) -> Result<&'static dyn Wire, Error> {
     crablet::model::wire_named(name)
-        .ok_or_else(|| invalid(format!("this build of crablet has no wire protocol {name:?}")))
+        .ok_or_else(|| invalid(format!("this build of crablet has no wire protocol \"{name}\"")))
 }
 
 /// Reads `headers: [[name, value]…]`.
@@ -91,7 +91,8 @@ pub(crate) fn read_headers(object: &Object<'_>) -> Vec<(String, String)> {
 
 fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
     let name = object.string("name").ok_or_else(|| invalid("a tool has no name"))?;
-    let schema = object.raw("inputSchema").ok_or_else(|| invalid(format!("the tool {name:?} has no input schema")))?;
+    let schema =
+        object.raw("inputSchema").ok_or_else(|| invalid(format!("the tool \"{name}\" has no input schema")))?;
     let flag = |name| object.boolean(name).unwrap_or(false);
     let mut tool = ToolDefinition::new(name, object.string("description").unwrap_or_default(), schema);
     tool.has_validator = flag("hasValidator");

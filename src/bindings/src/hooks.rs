@@ -101,7 +101,7 @@ fn read_reply(object: &Object<'_>, models: &Models) -> Result<HookReply, String>
 
 fn read_edit(edit: &Object<'_>) -> Result<ContextEdit, String> {
     let body = |name: &str| -> Result<Body, String> {
-        let message = edit.object(name).ok_or_else(|| format!("an edit has no message in {name:?}"))?;
+        let message = edit.object(name).ok_or_else(|| format!("an edit has no message in \"{name}\""))?;
         Message::read(&message).map(|message| message.body).map_err(|error| error.to_string())
     };
     let id = |name: &str| edit.string(name).map(MessageId::new);

@@ -307,7 +307,7 @@ fn connect(config: &str, functions: ServerFunctions) -> Result<McpHandle, Error>
             let inlet = inlet.clone();
             Connection::port(&WebHost::new(), text("name"), options, move || Some(inlet.open(&functions)))
         }
-        other => return Err(invalid(format!("there is no kind of MCP server called {other:?}"))),
+        other => return Err(invalid(format!("there is no kind of MCP server called \"{other}\""))),
     };
     Ok(McpHandle { connection, inlet })
 }

@@ -1,5 +1,5 @@
 use super::{MAX_SCHEMA_DEPTH, Node, NodeId, Schema, Type};
-use crate::json::{FromJson, Members, RawJson, Tree};
+use crate::json::{FromJson, Members, RawJson, Tree, quoted};
 use crate::ordered_map::OrderedSet;
 
 /// The most subschemas that one check applies. Alternatives within alternatives multiply; a schema that needs more is
@@ -203,12 +203,15 @@ impl<'schema> Checker<'schema> {
         }
         for name in &node.required {
             if !members.contains_key(name) {
-                self.problem(path, &format!("lacks the required member {name:?}"));
+                self.problem(path, &format!("lacks the required member {}", quoted(name)));
             }
         }
         for (name, others) in &node.dependent_required {
             for other in others.iter().filter(|other| members.contains_key(name) && !members.contains_key(*other)) {
-                self.problem(path, &format!("has the member {name:?} and so needs the member {other:?}"));
+                self.problem(
+                    path,
+                    &format!("has the member {} and so needs the member {}", quoted(name), quoted(other)),
+                );
             }
         }
         if !node.property_count.contains(members.len()) {
@@ -352,9 +355,9 @@ fn describe(value: &Tree) -> String {
         Tree::Object(_) => "an object".to_owned(),
         Tree::List(_) => "an array".to_owned(),
         Tree::Text(text) if text.chars().count() > MAX_SHOWN => {
-            format!("the text {:?}…", text.chars().take(MAX_SHOWN).collect::<String>())
+            format!("the text {}…", quoted(&text.chars().take(MAX_SHOWN).collect::<String>()))
         }
-        Tree::Text(text) => format!("the text {text:?}"),
+        Tree::Text(text) => format!("the text {}", quoted(text)),
         other => other.to_json(),
     }
 }

@@ -1,5 +1,5 @@
 use super::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Node, NodeId, Range, Schema, SchemaError, Type};
-use crate::json::{Members, RawJson, Tree};
+use crate::json::{Members, RawJson, Tree, quoted};
 use crate::ordered_map::OrderedMap;
 use crate::percent;
 
@@ -38,8 +38,9 @@ impl<'document> Compiler<'document> {
             Tree::Object(keywords) => self.keywords(keywords, pointer, depth)?,
             other => {
                 return Err(SchemaError::NotASchema(format!(
-                    "{} at {pointer:?} is neither an object nor a boolean",
-                    other.to_json()
+                    "{} at {} is neither an object nor a boolean",
+                    other.to_json(),
+                    quoted(pointer)
                 )));
             }
         };

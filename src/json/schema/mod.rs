@@ -15,7 +15,7 @@ mod dialect;
 #[cfg(feature = "wires")]
 pub use dialect::Dialect;
 
-use super::{RawJson, Tree};
+use super::{RawJson, Tree, quoted};
 use crate::ordered_map::OrderedMap;
 
 /// The largest schema text. The largest tool schemas seen in the field are some tens of kilobytes.
@@ -45,7 +45,7 @@ pub enum SchemaError {
     #[error("the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")]
     TooDeep,
     /// A `$ref` into the document that leads nowhere.
-    #[error("the schema refers to {0:?}, which it does not define")]
+    #[error("the schema refers to {}, which it does not define", quoted(.0))]
     Unresolved(String),
 }
 

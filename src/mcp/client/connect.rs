@@ -4,7 +4,7 @@ use super::super::protocol::{Era, EraChoice, EraRecord, Revision, STATELESS_VERS
 use super::super::transport::{OPAQUE_FAILURE, Outbound, RequestId};
 use super::{Client, Effect, Event, Opening, PROBE_LIMIT, Pending, Phase, STARTUP_LIMIT, TimerId, TransportKind};
 use crate::error::{Error, ErrorKind};
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, quoted};
 use crate::jsonrpc::{Params, RpcError, code};
 use crate::time::Millis;
 
@@ -221,7 +221,8 @@ impl Client {
         let Some(revision) = Revision::from_name(&version) else {
             let latest = Revision::LATEST.as_str();
             let message = format!(
-                "the MCP server answered initialize with revision {version:?}; this client speaks {latest} and older"
+                "the MCP server answered initialize with revision {}; this client speaks {latest} and older",
+                quoted(&version)
             );
             return self.connect_failed(Error::new(ErrorKind::UnsupportedVersion, message));
         };

@@ -15,7 +15,7 @@ use super::{
     cache, claim,
 };
 use crate::error::{Error, ErrorKind};
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, quoted};
 use crate::jsonrpc::{Params, RpcError, code};
 use crate::time::Millis;
 
@@ -315,7 +315,7 @@ impl Client {
                 Error::new(ErrorKind::Protocol, "the MCP server made a task of the request and gave it no id")
             }),
             Some(kind) => {
-                let message = format!("the MCP server answered with a result of the unknown kind {kind:?}");
+                let message = format!("the MCP server answered with a result of the unknown kind {}", quoted(kind));
                 Err(Error::new(ErrorKind::Protocol, message))
             }
         }

@@ -6,7 +6,7 @@
 use super::super::protocol::Era;
 use super::{Client, Effect, OperationId, Pending, Phase, TimerId};
 use crate::error::{Error, ErrorKind};
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, quoted};
 use crate::jsonrpc::{Params, RpcError};
 use crate::time::Millis;
 
@@ -125,7 +125,8 @@ impl Client {
             },
             ("failed", true) => self.finish(id, Err(failed(&object, "the task failed"))),
             _ => {
-                let message = format!("the MCP server says of a task that it is {status:?}, which is no status");
+                let message =
+                    format!("the MCP server says of a task that it is {}, which is no status", quoted(&status));
                 self.finish(id, Err(Error::new(ErrorKind::Protocol, message)));
             }
         }

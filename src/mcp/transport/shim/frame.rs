@@ -60,8 +60,12 @@ impl Frame {
     ///
     /// `protocol` when it is not UTF-8.
     pub fn text(&self) -> Result<&str, Error> {
-        std::str::from_utf8(&self.payload)
-            .map_err(|_| Error::new(ErrorKind::Protocol, format!("a {:?} frame came that is not UTF-8", self.kind)))
+        std::str::from_utf8(&self.payload).map_err(|_| {
+            Error::new(
+                ErrorKind::Protocol,
+                format!("a frame of the kind {} came that is not UTF-8", self.kind.to_byte()),
+            )
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The headers that repeat parts of a stateless request over HTTP (revision 2026-07-28, "Streamable HTTP").
 
-use crate::json::{Members, RawJson, Tree};
+use crate::json::{Members, RawJson, Tree, quoted};
 use crate::mcp::protocol::Tool;
 
 /// How deep a schema is searched for annotations. Schemas written by people stay far below.
@@ -102,13 +102,13 @@ impl Search {
         let Some(annotation) = schema.get(ANNOTATION) else { return Ok(()) };
         let Some(header) = annotation.as_text() else { return Err(format!("{ANNOTATION} is not a text")) };
         if header.is_empty() || !header.bytes().all(is_token_byte) {
-            return Err(format!("{ANNOTATION} {header:?} is no header name"));
+            return Err(format!("{ANNOTATION} {} is no header name", quoted(header)));
         }
         if !matches!(schema.get("type").and_then(Tree::as_text), Some("string" | "integer" | "boolean")) {
-            return Err(format!("{ANNOTATION} {header:?} is on a value that is no text, integer or boolean"));
+            return Err(format!("{ANNOTATION} {} is on a value that is no text, integer or boolean", quoted(header)));
         }
         if self.found.iter().any(|other| other.header.eq_ignore_ascii_case(header)) {
-            return Err(format!("{ANNOTATION} {header:?} is there twice"));
+            return Err(format!("{ANNOTATION} {} is there twice", quoted(header)));
         }
         self.found.push(MirroredParam { header: header.to_owned(), path: self.path.clone() });
         Ok(())

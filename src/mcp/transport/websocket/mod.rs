@@ -295,11 +295,11 @@ impl WebSocketTransport {
             401 | 403 => (
                 ErrorKind::Auth,
                 format!(
-                    "crablet-shim at {authority} does not accept the token for the server {server:?}; it may be revoked, \
+                    "crablet-shim at {authority} does not accept the token for the server \"{server}\"; it may be revoked, \
                      or be for another server or origin: the shim's log says which"
                 ),
             ),
-            404 => (ErrorKind::InvalidInput, format!("crablet-shim at {authority} has no server {server:?}")),
+            404 => (ErrorKind::InvalidInput, format!("crablet-shim at {authority} has no server \"{server}\"")),
             _ => (ErrorKind::Network, format!("the program at {authority} opens no WebSocket; check the port")),
         };
         Error::new(kind, message).with_status(status)
