@@ -25,13 +25,12 @@ const forSize = {
 
 /**
  * The first KiB of memory is the far end of the stack, so no pointer with a small offset wraps around; and the memory is the
- * module's own, so it begins with zeros. Control flow is taken apart and laid out anew, and all is optimised twice. The compiler has
- * inlined already what pays; inlining the rest of what has one caller makes the compressed module larger. Functions with
- * similar names are similar, and compress best beside each other.
+ * module's own, so it begins with zeros. Control flow is taken apart and laid out anew, and all is optimised twice. Functions
+ * with similar names are similar, and compress best beside each other.
  */
 const passes = [
-  ...["--low-memory-unused", "--zero-filled-memory", "--one-caller-inline-max-function-size=0"],
-  ...["--flatten", "--rereloop", "-Oz", "-Oz", "--reorder-functions-by-name"],
+  ...["--low-memory-unused", "--zero-filled-memory", "--flatten", "--rereloop", "-Oz", "-Oz"],
+  "--reorder-functions-by-name",
 ];
 
 /** Builds a crate with its glue into `folder`, as `NAME_bg.wasm` and `NAME.js`. The feature section stays in: wasm-opt reads from it what it may use. */
