@@ -17,10 +17,12 @@ pub use object::Object;
 pub use partial::complete;
 pub use raw::RawJson;
 pub use schema::{Schema, SchemaError};
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+pub(crate) use string::plain;
+pub(crate) use string::quoted;
 pub use string::read_string;
-pub(crate) use string::{plain, quoted};
 pub(crate) use tree::{Members, Tree};
 #[cfg(feature = "wires")]
-pub(crate) use written::add_member;
+pub(crate) use written::{add_member, listed};
 #[cfg(any(feature = "wires", feature = "shim"))]
-pub(crate) use written::{filled, listed, quoted_list};
+pub(crate) use written::{filled, quoted_list};

@@ -100,6 +100,7 @@ impl Tree {
     }
 
     /// A member, when this is an object that has it.
+    #[cfg(any(feature = "mcp", feature = "openai-chat"))]
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         if let Self::Object(members) = self { members.get(name) } else { None }
     }

@@ -35,6 +35,7 @@ pub(crate) fn quoted_list(texts: &[String]) -> String {
 }
 
 /// Adds a member to the JSON of an object that does not have it.
+#[cfg(feature = "wires")]
 pub(crate) fn add_member(object: &mut String, name: &str, value: &str) {
     let is_empty = object.len() <= "{}".len();
     object.pop();

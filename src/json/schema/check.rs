@@ -246,7 +246,9 @@ impl<'schema> Checker<'schema> {
             self.problem(path, &format!("has {} elements, which is too few or too many", elements.len()));
         }
         if node.unique_items {
-            let distinct: OrderedSet<_> = elements.iter().map(Tree::to_json).collect();
+            let mut alike = elements.to_vec();
+            alike.iter_mut().for_each(write_numbers_alike);
+            let distinct: OrderedSet<_> = alike.iter().map(Tree::to_json).collect();
             if distinct.len() < elements.len() {
                 self.problem(path, "has equal elements, but they must differ");
             }
@@ -362,6 +364,20 @@ fn describe(value: &Tree) -> String {
     }
 }
 
+/// Brings each number of a value into one form, so that equal values are written alike: `1`, `1.0` and `10e-1` as `1`.
+fn write_numbers_alike(value: &mut Tree) {
+    match value {
+        Tree::Number(written) => {
+            let whole = i64::from_json(written).map(|whole| whole.to_string());
+            let alike = whole.or_else(|| serde_json::to_string(&f64::from_json(written)?).ok());
+            *written = alike.unwrap_or_default();
+        }
+        Tree::List(elements) => elements.iter_mut().for_each(write_numbers_alike),
+        Tree::Object(members) => members.iter_mut().for_each(|(_, value)| write_numbers_alike(value)),
+        Tree::Null | Tree::Boolean(_) | Tree::Text(_) => {}
+    }
+}
+
 /// Equality as the draft says: by value, so that `1` and `1.0` are equal.
 fn equal(left: &Tree, right: &Tree) -> bool {
     match (left, right) {
@@ -453,6 +469,12 @@ mod tests {
             (r#"{"not":{"type":"string"}}"#, r#""a""#, "The input has a form that is excluded."),
             (r#"{"if":{"minimum":5},"then":{"maximum":6}}"#, "7", "The input must be at most 6, but is 7."),
             (r#"{"uniqueItems":true}"#, "[1,1]", "The input has equal elements, but they must differ."),
+            (r#"{"uniqueItems":true}"#, "[1,1.0]", "The input has equal elements, but they must differ."),
+            (
+                r#"{"uniqueItems":true}"#,
+                r#"[{"a":[0.10]},{"a":[1e-1]}]"#,
+                "The input has equal elements, but they must differ.",
+            ),
             (r#"{"maxLength":1}"#, r#""éé""#, "The input is 2 characters long, which is too short or too long."),
         ] {
             assert_eq!(checked(schema, input), Err(expected.to_owned()), "{schema} {input}");
