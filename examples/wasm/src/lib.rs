@@ -45,19 +45,20 @@ async fn ask(document: &Document, answer: &Element) -> Result<(), Error> {
     let agent = agent(&value(document, "address")?, &value(document, "model")?)?;
     let mut run = agent.conversation()?.send(value(document, "question")?)?;
     let mut text = String::new();
+    let mut failure = None;
     while let Some(events) = run.next().await {
         for event in events {
             match event.kind {
                 EventKind::TextDelta(_, delta) => text.push_str(&delta),
                 EventKind::TextEnd(_) => text.push('\n'),
                 EventKind::ToolCall { tool_name, .. } => text.push_str(&format!("[{tool_name}]\n")),
-                EventKind::RunEnd(end) => return end.error.map_or(Ok(()), Err),
+                EventKind::RunEnd(end) => failure = end.error,
                 _ => {}
             }
         }
         answer.set_text_content(Some(&text));
     }
-    Ok(())
+    failure.map_or(Ok(()), Err)
 }
 
 /// The agent, with one tool that asks the browser.
