@@ -30,10 +30,18 @@ export function startChurn(given) {
     counts[what] = (counts[what] ?? 0) + by;
   };
   let stopped = false;
-  let wake = () => {};
-  const over = new Promise((resolve) => {
-    wake = resolve;
-  });
+  /** What ends the rest of each lane that rests. A race with one promise for all would keep something for each rest. */
+  const resting = new Set();
+  const rest = (milliseconds) =>
+    new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        resting.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, milliseconds);
+      resting.add(wake);
+    });
   const unexpected = (name, error) => {
     if (OUT_OF_TIME.includes(error?.kind)) {
       count("lives out of time");
@@ -58,7 +66,7 @@ export function startChurn(given) {
       } catch (error) {
         unexpected(name, error);
       }
-      await Promise.race([over, rest(random() * MAX_REST)]);
+      if (!stopped) await rest(random() * MAX_REST);
     }
     await close().catch((error) => unexpected(`${name}, closing`, error));
   }
@@ -70,7 +78,7 @@ export function startChurn(given) {
     errors,
     async stop() {
       stopped = true;
-      wake();
+      for (const wake of [...resting]) wake();
       await Promise.all(running);
     },
   };
@@ -89,10 +97,6 @@ export function watchModule() {
     };
   }
   return () => memories.reduce((sum, memory) => sum + memory.buffer.byteLength, 0);
-}
-
-function rest(milliseconds) {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
 /** Numbers from 0 to 1 that a seed decides (mulberry32), so that a run can be done again. */
