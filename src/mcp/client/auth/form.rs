@@ -24,6 +24,11 @@ impl Form {
         }
     }
 
+    /// The value of a parameter.
+    pub(super) fn value(&self, wanted: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.expose())
+    }
+
     /// As `application/x-www-form-urlencoded`.
     pub(super) fn encode(&self) -> String {
         let mut text = String::new();

@@ -10,7 +10,11 @@ use crate::json::Object;
 pub(super) fn resource_metadata_urls(server: &Address, named: Option<&str>) -> Vec<String> {
     let well_known = [&server.origin, "/.well-known/oauth-protected-resource"].concat();
     let path = server.path.trim_end_matches('/');
-    let mut urls: Vec<String> = named.filter(|url| server.may_lead_to(url)).map(str::to_owned).into_iter().collect();
+    // Some servers name a path of their own only.
+    let is_path = |url: &&str| url.starts_with('/') && !url.starts_with("//") && !url.contains('\\');
+    let of_origin = named.filter(is_path).map(|path| [&server.origin, path].concat());
+    let named = of_origin.or_else(|| named.map(str::to_owned)).filter(|url| server.may_lead_to(url));
+    let mut urls: Vec<String> = named.into_iter().collect();
     for url in [[&well_known, path].concat(), well_known.clone()] {
         if !urls.contains(&url) {
             urls.push(url);
@@ -30,6 +34,15 @@ pub(super) fn server_metadata_urls(issuer: &Address) -> Vec<String> {
         urls.push([origin, path, "/.well-known/openid-configuration"].concat());
     }
     urls
+}
+
+/// Whether two texts name the same authorization server: compared as texts (RFC 8414, section 3.3), but for the slash of an
+/// empty path, which makes no other address (RFC 3986, section 6.2.3) and which Google's MCP servers and others write in one
+/// document and not in the other.
+pub(super) fn is_same_issuer(one: &str, other: &str) -> bool {
+    let bare = |issuer: &str| issuer.strip_suffix('/').unwrap_or(issuer).to_owned();
+    let has_path = || Address::parse(one).is_none_or(|address| address.path.len() > 1);
+    one == other || (bare(one) == bare(other) && !one.contains(['?', '#']) && !has_path())
 }
 
 /// What a protected server says of itself.
@@ -147,6 +160,8 @@ mod tests {
         let root = "https://a.example/.well-known/oauth-protected-resource";
         assert_eq!(resource_metadata_urls(&server, Some(named)), [named, path, root]);
         assert_eq!(resource_metadata_urls(&server, Some(root)), [root, path]);
+        assert_eq!(resource_metadata_urls(&server, Some("/custom")), [named, path, root]);
+        assert_eq!(resource_metadata_urls(&server, Some("//evil.example/custom")), [path, root]);
         assert_eq!(resource_metadata_urls(&server, Some("http://169.254.169.254/")), [path, root]);
         assert_eq!(resource_metadata_urls(&address("https://a.example"), None), [root]);
     }

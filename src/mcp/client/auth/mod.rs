@@ -253,8 +253,9 @@ impl Authorizer {
         let (challenge, may_authorize) = (Challenge::read(head), self.may_authorize(now));
         let Some(refused) = self.requests.get_mut(&ticket) else { return false };
         let is_current = refused.sent_with == Some(self.generation);
-        let is_about_scope = head.status == 403;
-        if is_about_scope && challenge.error.as_deref() != Some("insufficient_scope") {
+        // Some servers say so with 401.
+        let is_about_scope = challenge.error.as_deref() == Some("insufficient_scope");
+        if head.status == 403 && !is_about_scope {
             return false;
         }
         let is_bound = self.tokens.as_ref().is_some_and(|tokens| tokens.is_bound);

@@ -1,7 +1,7 @@
 //! What an authorization server knows the client as.
 
 use super::form::Form;
-use super::metadata::ServerMetadata;
+use super::metadata::{ServerMetadata, is_same_issuer};
 use super::options::{AuthOptions, PrivateKey, Secret};
 use super::refused;
 use crate::error::Error;
@@ -38,7 +38,7 @@ impl Client {
         metadata: &ServerMetadata,
     ) -> Result<Option<Self>, Error> {
         if let Some(registered) = &options.client {
-            if let Some(other) = registered.issuer.as_deref().filter(|other| *other != issuer) {
+            if let Some(other) = registered.issuer.as_deref().filter(|other| !is_same_issuer(other, issuer)) {
                 let what = "the MCP server uses the authorization server ";
                 return Err(refused(&[what, issuer, ", and the client is registered with ", other]));
             }

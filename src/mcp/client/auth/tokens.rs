@@ -1,3 +1,4 @@
+use super::form::query_value;
 use super::metadata::quoted;
 use super::options::Secret;
 use super::refused;
@@ -49,7 +50,7 @@ impl Tokens {
         let seconds = object.integer("expires_in").or_else(|| object.string("expires_in")?.parse().ok());
         Ok(Self {
             access: Secret::new(access),
-            refresh: object.string("refresh_token").map(Secret::new),
+            refresh: object.string("refresh_token").filter(|token| !token.is_empty()).map(Secret::new),
             expires_at: seconds.map(|seconds| now.after(seconds.saturating_mul(1_000))),
             is_bound,
             ..Self::default()
@@ -97,8 +98,14 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn read(head: &ResponseHead, body: &str, what: &str) -> Self {
-        let object = Object::parse(body).unwrap_or_default();
-        let code = object.string("error").map(|code| quoted(&code)).unwrap_or_default();
+        let object = Object::parse(body).ok();
+        // Not every server writes what it refuses with as JSON.
+        let form = ["?", body.trim()].concat();
+        let text = |name| match &object {
+            Some(object) => object.string(name),
+            None => query_value(&form, name),
+        };
+        let code = text("error").map(|code| quoted(&code)).unwrap_or_default();
         let kind = match head.status {
             429 => ErrorKind::RateLimit,
             500.. if code.is_empty() => ErrorKind::Server,
@@ -106,8 +113,14 @@ impl Refusal {
         };
         let status = head.status.to_string();
         let mut message = ["the authorization server refused ", what, " (HTTP ", &status, ")"].concat();
-        append_reason(&mut message, &code, object.string("error_description"));
+        append_reason(&mut message, &code, text("error_description"));
         Self { error: Error::new(kind, message).with_status(head.status).with_code(code.clone()), code }
+    }
+
+    /// Whether the same request would be refused again: not where the server, or what stands before it, is out of order.
+    pub(super) fn is_final(&self) -> bool {
+        let is_outage = matches!(self.code.as_str(), "" | "server_error" | "temporarily_unavailable");
+        !is_outage && self.error.kind() == ErrorKind::Auth && self.error.status().is_none_or(|status| status < 500)
     }
 
     /// The error without these texts, which servers repeat.

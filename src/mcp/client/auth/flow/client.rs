@@ -55,16 +55,21 @@ impl Flow {
             let what = " does not take unknown clients; register one there and give its id";
             return Err(refused(&["the authorization server ", &self.issuer, what]));
         };
-        let scope = self.asked.join(" ");
+        let scope = if self.registers_plainly { String::new() } else { self.asked.join(" ") };
         let request = registration(endpoint, &self.redirect_uri, &scope, &shared.options, &self.metadata);
         Ok(self.work(Step::Registration, Work::Fetch(request)))
     }
 
     pub(super) fn take_registration(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
-        let registered = given.object().filter(|_| (200..300).contains(&given.head.status));
-        let client = registered.and_then(|object| Client::read(&object, self.redirect_uri.clone()));
+        let client = given.document().and_then(|object| Client::read(&object, self.redirect_uri.clone()));
         let Some(client) = client else {
-            return Err(Refusal::read(&given.head, &given.text, "to register the client").into_error(&[]));
+            let refusal = Refusal::read(&given.head, &given.text, "to register the client");
+            // Some servers refuse scopes that they do not know, which the page may well be asked for.
+            let is_about_scope = matches!(refusal.code.as_str(), "invalid_client_metadata" | "invalid_scope");
+            if is_about_scope && !self.asked.is_empty() && !std::mem::replace(&mut self.registers_plainly, true) {
+                return self.register(shared);
+            }
+            return Err(refusal.into_error(&[]));
         };
         let key = self.client_key();
         self.save(key, Some(client.to_record()));

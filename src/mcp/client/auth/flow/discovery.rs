@@ -1,6 +1,8 @@
 use super::super::address::Address;
 use super::super::io::Work;
-use super::super::metadata::{ResourceMetadata, ServerMetadata, quoted, resource_metadata_urls, server_metadata_urls};
+use super::super::metadata::{
+    ResourceMetadata, ServerMetadata, is_same_issuer, quoted, resource_metadata_urls, server_metadata_urls,
+};
 use super::super::{Shared, refused};
 use super::{Flow, Given, Next, Step};
 use crate::error::Error;
@@ -32,7 +34,8 @@ impl Flow {
         self.wants_proof = metadata.wants_proof;
         let known = shared.options.client.as_ref().and_then(|client| client.issuer.as_deref());
         let servers = metadata.authorization_servers;
-        let chosen = servers.iter().find(|server| known == Some(server.as_str())).or(servers.first()).cloned();
+        let is_known = |server: &&String| known.is_some_and(|known| is_same_issuer(known, server));
+        let chosen = servers.iter().find(is_known).or(servers.first()).cloned();
         self.discover_server(shared, chosen)
     }
 
@@ -64,9 +67,8 @@ impl Flow {
         let Some(object) = given.document() else {
             return self.look_for_server_metadata(shared);
         };
-        // Compared as texts (RFC 8414, section 3.3). Only a guess may lack the slash of the root.
         let issuer = object.string("issuer").unwrap_or_default();
-        if issuer != self.issuer && !(self.is_guessed && issuer.strip_suffix('/') == Some(self.issuer.as_str())) {
+        if !is_same_issuer(&issuer, &self.issuer) {
             let (what, other) = ("the metadata of the authorization server ", " is that of another one, ");
             return Err(refused(&[what, &self.issuer, other, &quoted(&issuer)]));
         }

@@ -35,6 +35,8 @@ enum Step {
     Idle,
     KeptServer,
     KeptTokens,
+    /// What is kept after a refresh token was refused.
+    RenewedTokens,
     ResourceMetadata,
     ServerMetadata,
     KeptClient,
@@ -86,6 +88,10 @@ pub(super) struct Flow {
     is_refresh: bool,
     nonce_was_given: bool,
     was_registered_anew: bool,
+    /// Whether it registers without the scopes, having been refused with them.
+    registers_plainly: bool,
+    /// Whether somebody else who shares the store renewed the tokens meanwhile.
+    was_overtaken: bool,
     /// What is to be kept, or to be forgotten.
     saves: Vec<Effect>,
 }
@@ -137,6 +143,8 @@ impl Flow {
             is_refresh: false,
             nonce_was_given: false,
             was_registered_anew: false,
+            registers_plainly: false,
+            was_overtaken: false,
             saves: Vec::new(),
         }
     }
@@ -152,7 +160,7 @@ impl Flow {
             (Ok(outcome), _) => Given::from(outcome),
             // A document that cannot be had is not there, and in a store that fails nothing was kept.
             (Err(_), Step::ResourceMetadata | Step::ServerMetadata) => Given::default(),
-            (Err(_), Step::KeptServer | Step::KeptTokens | Step::KeptClient) => Given::default(),
+            (Err(_), Step::KeptServer | Step::KeptTokens | Step::KeptClient | Step::RenewedTokens) => Given::default(),
             (Err(error), _) => return Err(error),
         };
         match step {
@@ -161,6 +169,7 @@ impl Flow {
             Step::ServerMetadata => self.take_server_metadata(shared, &given),
             Step::KeptServer => Ok(self.take_kept_server(&given)),
             Step::KeptTokens => self.take_kept_tokens(shared, &given),
+            Step::RenewedTokens => self.take_renewed_tokens(shared, &given),
             Step::KeptClient => self.take_kept_client(shared, &given),
             Step::RedirectUri => self.take_redirect_uri(shared, given),
             Step::Registration => self.take_registration(shared, &given),
@@ -276,7 +285,7 @@ impl Given {
 
     /// The document of an answer that has one.
     fn document(&self) -> Option<Object<'_>> {
-        if self.head.status == 200 { self.object() } else { None }
+        if (200..300).contains(&self.head.status) { self.object() } else { None }
     }
 }
 

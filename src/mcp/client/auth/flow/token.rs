@@ -78,7 +78,9 @@ impl Flow {
         if let Some(nonce) = given.head.header("dpop-nonce") {
             shared.authorization_nonce = Some(nonce.to_owned());
         }
-        let Some(object) = given.document() else {
+        // Some servers refuse with status 200, as GitHub does.
+        let granted = given.document().filter(|object| object.string("error").is_none_or(|error| error.is_empty()));
+        let Some(object) = granted else {
             return self.take_refusal(shared, Refusal::read(&given.head, &given.text, "to give a token"));
         };
         let before = self.held.take().filter(|_| self.is_refresh);
@@ -116,6 +118,27 @@ impl Flow {
         self.save(shared.server_key(), Some(Secret::new(note.to_raw().as_str())));
     }
 
+    /// What the store has after a refresh token was refused: tokens of somebody else who was faster, which must not be lost, or
+    /// those that have ended, so that whoever agreed is asked again.
+    pub(super) fn take_renewed_tokens(&mut self, shared: &mut Shared, given: &Given) -> Result<Next, Error> {
+        let refused = self.form.value("refresh_token").map(str::to_owned);
+        let kept = Tokens::from_record(&given.text, &self.issuer, self.resource.as_deref());
+        let renewed = kept.filter(|kept| kept.refresh.as_ref().map(Secret::expose) != refused.as_deref());
+        match renewed.map(Box::new) {
+            Some(tokens) if !tokens.is_expired(shared.now) => Ok(Next::Done(Some(tokens))),
+            Some(tokens) if !std::mem::replace(&mut self.was_overtaken, true) => {
+                self.refresh.clone_from(&tokens.refresh);
+                self.held = Some(tokens);
+                self.apply(shared)
+            }
+            _ => {
+                let key = self.tokens_key();
+                self.save(key, None);
+                self.apply(shared)
+            }
+        }
+    }
+
     fn take_refusal(&mut self, shared: &mut Shared, refusal: Refusal) -> Result<Next, Error> {
         let is_registered = self.client.as_ref().is_some_and(|client| client.redirect_uri.is_some());
         match refusal.code.as_str() {
@@ -126,11 +149,15 @@ impl Flow {
                 self.is_refresh = false;
                 self.register_anew(shared)
             }
-            // The refresh token has ended: whoever agreed is asked again.
-            "invalid_grant" if std::mem::take(&mut self.is_refresh) => {
+            // The refresh token has ended, whatever word the server has for it. Or somebody who shares the store has used it in
+            // the meantime, and keeps what came of it.
+            code if refusal.is_final()
+                && !matches!(code, "invalid_client" | "unauthorized_client")
+                && self.is_refresh =>
+            {
+                self.is_refresh = false;
                 let key = self.tokens_key();
-                self.save(key, None);
-                self.apply(shared)
+                Ok(self.work(Step::RenewedTokens, Work::Load(key)))
             }
             _ => {
                 let mut secrets = self.form.secrets();

@@ -166,7 +166,7 @@ fn metadata_of_somebody_else_ends_it_before_anything_is_asked() {
             r#"{"resource":"https://evil.example/mcp","authorization_servers":["https://as.example"]}"#.to_owned(),
         ),
         (resource, r#"{"authorization_servers":["http://169.254.169.254"]}"#.to_owned()),
-        (server, format!(r#"{{"issuer":"https://as.example/",{endpoints},{pkce}}}"#)),
+        (server, format!(r#"{{"issuer":"https://as.example/tenant",{endpoints},{pkce}}}"#)),
         (server, format!("{{{endpoints},{pkce}}}")),
         // Without PKCE a stolen code is as good as a token.
         (server, format!(r#"{{"issuer":"https://as.example",{endpoints}}}"#)),
@@ -176,6 +176,92 @@ fn metadata_of_somebody_else_ends_it_before_anything_is_asked() {
         failure(world.post());
         assert_eq!(world.pages.len(), 0, "{document}");
     }
+}
+
+#[test]
+fn an_issuer_may_be_written_with_the_slash_of_an_empty_path_and_without() {
+    let mut world = world();
+    let document = format!(r#"{{"resource":"{SERVER}","authorization_servers":["{ISSUER}/"]}}"#);
+    let url = "https://mcp.example/.well-known/oauth-protected-resource/mcp".to_owned();
+    world.server.documents.insert(url, Some(document));
+    assert_eq!(world.post(), Ending::Accepted);
+    for (one, other, expected) in [
+        ("https://a.example", "https://a.example/", true),
+        ("https://a.example:8/", "https://a.example:8", true),
+        ("https://a.example/x", "https://a.example/x/", false),
+        ("https://a.example/", "https://a.example//", false),
+        ("https://a.example", "https://b.example/", false),
+        ("https://a.example?", "https://a.example?/", false),
+    ] {
+        assert_eq!(super::metadata::is_same_issuer(one, other), expected, "{one} {other}");
+    }
+}
+
+#[test]
+fn tokens_may_come_with_any_status_of_success() {
+    let mut world = world();
+    world.server.token_status = 201;
+    assert_eq!(world.post(), Ending::Accepted);
+}
+
+#[test]
+fn a_refresh_token_that_was_refused_in_any_words_leads_to_the_person_and_an_outage_does_not() {
+    for (status, body, is_final) in [
+        (200, r#"{"error":"bad_refresh_token","error_description":"expired"}"#, true),
+        (400, r#"{"error":"invalid_request"}"#, true),
+        (401, r#"{"error":"invalid_token"}"#, true),
+        (400, "error=invalid_grant&error_description=expired", true),
+        (500, r#"{"error":"server_error"}"#, false),
+        (400, r#"{"error":"temporarily_unavailable"}"#, false),
+        (429, r#"{"error":"slow_down"}"#, false),
+        (403, "<html>checking your browser</html>", false),
+        (503, "", false),
+    ] {
+        let mut world = world();
+        assert_eq!(world.post(), Ending::Accepted);
+        world.server.refresh_refusal = Some((status, body));
+        world.now = world.now.after(3_600_000);
+        let ending = world.post();
+        assert_eq!(ending == Ending::Accepted, is_final, "{body}: {ending:?}");
+        assert_eq!(world.pages.len(), if is_final { 2 } else { 1 }, "{body}");
+        // The tokens of an outage are as good as before it.
+        world.server.refresh_refusal = None;
+        assert_eq!(world.post(), Ending::Accepted, "{body}");
+        assert_eq!(world.pages.len(), if is_final { 2 } else { 1 }, "{body}");
+    }
+}
+
+#[test]
+fn tokens_that_another_process_renewed_meanwhile_are_used_and_not_lost() {
+    for is_expired in [false, true] {
+        let mut world = world();
+        assert_eq!(world.post(), Ending::Accepted);
+        world.now = world.now.after(3_600_000);
+        let at = world.now.after(if is_expired { 0 } else { 3_600_000 }).0;
+        world.server.tokens.insert("theirs".to_owned(), String::new());
+        let record = format!(r#"{{"access_token":"theirs","refresh_token":"next","expires_at":{at}}}"#);
+        world.overtaken = Some(record.clone());
+        let ticket = world.start("POST");
+        while !world.kept.values().any(|kept| *kept == record) {
+            world.effects().into_iter().for_each(|effect| world.perform(effect));
+        }
+        world.server.refreshable.insert("next".to_owned());
+        world.run();
+        assert_eq!(world.endings[&ticket], Ending::Accepted);
+        assert_eq!((world.pages.len(), world.server.refreshable.contains("next")), (1, !is_expired));
+        assert!(world.kept.keys().any(|key| key.starts_with("tokens ")));
+    }
+}
+
+#[test]
+fn more_scopes_may_be_wanted_with_the_status_of_a_missing_token() {
+    let mut world = world();
+    world.server.challenge = r#"Bearer scope="read""#.to_owned();
+    assert_eq!(world.post(), Ending::Accepted);
+    world.server.challenge = r#"Bearer error="insufficient_scope", scope="write""#.to_owned();
+    world.server.tokens.clear();
+    assert_eq!(world.post(), Ending::Accepted);
+    assert_eq!(query_value(&world.pages[1], "scope").as_deref(), Some("write read"));
 }
 
 #[test]
@@ -199,6 +285,16 @@ fn a_client_that_the_server_forgot_is_registered_anew() {
     world.now = world.now.after(3_600_000);
     assert_eq!(world.post(), Ending::Accepted);
     assert_eq!((world.pages.len(), world.server.clients.len()), (2, 2));
+}
+
+#[test]
+fn a_client_whose_scopes_are_refused_is_registered_without_them_once() {
+    let mut world = world();
+    world.server.challenge = r#"Bearer scope="read""#.to_owned();
+    world.server.refuses_scopes = true;
+    assert_eq!(world.post(), Ending::Accepted);
+    assert_eq!(query_value(&world.pages[0], "scope").as_deref(), Some("read"));
+    assert_eq!(world.asked.iter().filter(|url| url.ends_with("/register")).count(), 2);
 }
 
 #[test]

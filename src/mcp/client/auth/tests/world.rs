@@ -34,6 +34,8 @@ pub(super) struct World {
     pub(super) pages: Vec<String>,
     pub(super) sent: usize,
     pub(super) server: Server,
+    /// What another process keeps while this one asks for tokens, having been faster.
+    pub(super) overtaken: Option<String>,
     next: u64,
 }
 
@@ -52,6 +54,12 @@ pub(super) struct Server {
     pub(super) takes_nothing: bool,
     /// Whether the token endpoint refuses, repeating what it was sent.
     pub(super) refuses_token: bool,
+    /// Whether it registers no client that names scopes.
+    pub(super) refuses_scopes: bool,
+    /// The status with which tokens are given.
+    pub(super) token_status: u16,
+    /// With what refresh tokens are refused.
+    pub(super) refresh_refusal: Option<(u16, &'static str)>,
     pub(super) tokens: BTreeMap<String, String>,
     pub(super) refreshable: BTreeSet<String>,
     codes: BTreeMap<String, (String, String)>,
@@ -72,6 +80,9 @@ impl World {
             wanted_scope: None,
             takes_nothing: false,
             refuses_token: false,
+            refuses_scopes: false,
+            token_status: 200,
+            refresh_refusal: None,
             tokens: BTreeMap::new(),
             refreshable: BTreeSet::new(),
             codes: BTreeMap::new(),
@@ -90,6 +101,7 @@ impl World {
             pages: Vec::new(),
             sent: 0,
             server,
+            overtaken: None,
             next: 0,
         }
     }
@@ -163,6 +175,10 @@ impl World {
         Ok(match work {
             Work::Fetch(request) => {
                 self.asked.push(request.url.clone());
+                if let Some(record) = self.overtaken.take_if(|_| request.url.ends_with("/token")) {
+                    self.server.refreshable.clear();
+                    self.kept.insert(format!("tokens {ISSUER} {SERVER}"), record);
+                }
                 let (status, body) = self.server.authorize(&request, &mut self.secrets);
                 let head = ResponseHead { status, headers: Vec::new() };
                 Outcome::Answer { head, body: body.into_bytes() }
@@ -244,6 +260,9 @@ impl Server {
                     "authorization_response_iss_parameter_supported":true}}"#
                 ),
             ),
+            "/register" if self.refuses_scopes && body.contains("scope") => {
+                (400, r#"{"error":"invalid_client_metadata","error_description":"unknown scope"}"#.to_owned())
+            }
             "/register" => {
                 let (id, secret) = (format!("client-of-{issuer}-{}", self.made), self.make("secret", secrets));
                 self.clients.insert(id.clone());
@@ -262,6 +281,10 @@ impl Server {
                         Some((challenge, scope)) if challenge == hash(&value("code_verifier")) => scope,
                         _ => return (400, r#"{"error":"invalid_grant"}"#.to_owned()),
                     },
+                    "refresh_token" if self.refresh_refusal.is_some() => {
+                        let (status, body) = self.refresh_refusal.unwrap();
+                        return (status, body.to_owned());
+                    }
                     // Each refresh token works once.
                     "refresh_token" if self.refreshable.remove(&value("refresh_token")) => String::new(),
                     "client_credentials" => value("scope"),
@@ -274,7 +297,7 @@ impl Server {
                 let text = format!(
                     r#"{{"access_token":"{access}","token_type":"bearer","expires_in":{expires_in},"refresh_token":"{refresh}"}}"#
                 );
-                (200, text)
+                (self.token_status, text)
             }
             _ => (404, String::new()),
         }
