@@ -56,6 +56,26 @@ test("the state is the same object until something changes, and every change is 
   unsubscribe();
 });
 
+test("a subscriber that throws is reported, and neither ends the run nor keeps the others from being told", async () => {
+  const reported = [];
+  const { error } = console;
+  console.error = (...given) => reported.push(given);
+  try {
+    const session = new Agent({ model: scriptedModel(["one"]) }).session();
+    const told = [];
+    session.subscribe(() => {
+      throw new Error("of the page");
+    });
+    session.subscribe(() => told.push(session.getState().status));
+    assert.equal((await session.send("hi").result).text, "one");
+    assert.equal(told.at(-1), "idle");
+    assert.equal(reported.length, told.length);
+    assert.match(String(reported[0][1]), /of the page/);
+  } finally {
+    console.error = error;
+  }
+});
+
 test("a session restores from JSON, in another agent", async () => {
   const session = new Agent({ model: scriptedModel(["one"]) }).session();
   await session.send("first").result;

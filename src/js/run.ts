@@ -7,6 +7,7 @@ import type { Life } from "./life.js";
 import { contentOf, type AssistantMessage, type Input, type Message, type StopReason, type Usage } from "./message.js";
 import { eventStream } from "./event-stream.js";
 import { type PartialOutput, PartialOutputReader, type RunOutput } from "./output.js";
+import { notify } from "./notify.js";
 import { type MaybePromise, outputOf, type ToolSet } from "./tool.js";
 import { Transcript } from "./transcript.js";
 import {
@@ -367,9 +368,10 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   }
 
   #observe(events: readonly AgentEvent[]): void {
+    const { onEvent } = this.#source;
     this.#isWaiting = events.at(-1)?.type === "run-suspended";
     for (const event of events) {
-      this.#show(event);
+      if (onEvent !== undefined) notify("onEvent", () => onEvent(event));
       this.#transcript.apply(event);
       switch (event.type) {
         case "step-end":
@@ -397,19 +399,6 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     this.#source.observe(events);
     if (this.#outcome !== undefined) this.#finish();
     else if (this.#mode === "drained" && !this.#source.isWatched() && this.#isSuspended()) this.#suspend();
-  }
-
-  /** Shows an event to the agent's observer, which may not throw into the run. */
-  #show(event: AgentEvent): void {
-    const { onEvent } = this.#source;
-    if (onEvent === undefined) return;
-    const report = (thrown: unknown): void => console.error("crablet: onEvent failed", thrown);
-    try {
-      const seen = onEvent(event);
-      if (seen instanceof Promise) seen.catch(report);
-    } catch (thrown) {
-      report(thrown);
-    }
   }
 
   /** Whether nothing more happens until somebody else decides about an approval. */

@@ -5,6 +5,7 @@ import { type AgentEvent, innermost, type ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
 import { type AssistantMessage, contentOf, type Input, type Message } from "./message.js";
+import { notify } from "./notify.js";
 import type { RunOptions } from "./options.js";
 import { type OutputOf, RunOutput } from "./output.js";
 import { Run } from "./run.js";
@@ -178,7 +179,10 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#run?.abort(reason);
   }
 
-  /** Calls a function whenever `getState()` has changed. Returns what ends it. */
+  /**
+   * Calls a function whenever `getState()` has changed. What it throws goes to `console.error` and nowhere else. Returns what ends
+   * it.
+   */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     this.#run?.drainIfUnread();
@@ -496,7 +500,7 @@ export class Session<T extends ToolSet = ToolSet> {
 
   #changed(): void {
     this.#state = undefined;
-    for (const listener of [...this.#listeners]) listener();
+    for (const listener of [...this.#listeners]) notify("a subscriber", listener);
   }
 }
 
