@@ -80,6 +80,19 @@ async function streaming({ check, demo, playground }) {
     assert.ok(shift <= MAX_LAYOUT_SHIFT, `layout shift ${shift}`);
   });
 
+  await check("a screen reader is told the answer once it is whole", async () => {
+    await playground.ask("Count to 4");
+    await page.getByRole("status").filter({ hasText: "The agent is done. 1, 2, 3, 4" }).waitFor({ state: "attached" });
+  });
+
+  await check("a message is written in the direction of its language", async () => {
+    const direction = () => page.locator("#prompt").evaluate((field) => getComputedStyle(field).direction);
+    await page.locator("#prompt").fill("مرحبا");
+    assert.equal(await direction(), "rtl");
+    await page.locator("#prompt").fill("");
+    assert.equal(await direction(), "ltr");
+  });
+
   await check("abort in the middle of a stream ends it at once, and the model's server sees the close", async () => {
     const from = demo.lines.length;
     await playground.send("Count to 2000");

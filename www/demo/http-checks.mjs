@@ -129,7 +129,10 @@ export async function httpServer({ check, playground, screenshotFolder }) {
       try {
         const word = random();
         await playground.send(`Echo "${word}" please`);
+        // The whole arguments are in sight.
+        await page.locator(".tool-card[open] .scrollable", { hasText: word }).waitFor();
         await page.getByRole("button", { name: "Deny" }).click();
+        assert.equal(await page.evaluate(() => document.activeElement?.id), "prompt");
         assert.doesNotMatch(await playground.answered(), new RegExp(`Echo: ${word}`));
         assert.deepEqual(
           (await playground.toolCards()).map((card) => card.status),

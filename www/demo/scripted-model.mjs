@@ -133,7 +133,7 @@ function answerFrom(results) {
 
 /** The wire has no mark for a failed tool: it is told in words. */
 function isFailure(text) {
-  return /^\W*(?:error|failed|the tool|the MCP server|there is no tool)\b/i.test(text);
+  return /^\W*(?:error|failed|the tool|the user did not|the MCP server|there is no tool)\b/i.test(text);
 }
 
 function describeArguments(text) {

@@ -4,6 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { ChatView } from "./chat/chat-view";
 import { isEmpty, reset } from "./chat/conversation";
+import { focusPrompt } from "./chat/prompt-field";
 import { keepOverReload, loadKept } from "./chat/session-file";
 import { loadDemo } from "./connection/demo";
 import { ElicitationDialog } from "./connection/elicitation-dialog";
@@ -60,11 +61,14 @@ export function App() {
           <span>crablet</span>
           <span class="brand-note">playground</span>
         </h1>
-        <ModelChip onClick={open} buttonRef={panelButton} isExpanded={isOver} />
+        <ModelChip onClick={open} buttonRef={panelButton} isExpanded={isNarrow.value ? isOver : undefined} />
         <button
           type="button"
           class="icon-button"
-          onClick={reset}
+          onClick={() => {
+            reset();
+            focusPrompt();
+          }}
           disabled={isEmpty.value}
           aria-label="New conversation"
           title="New conversation"
@@ -94,7 +98,8 @@ export function App() {
 function ModelChip(props: {
   readonly onClick: () => void;
   readonly buttonRef: RefObject<HTMLButtonElement | null>;
-  readonly isExpanded: boolean;
+  /** Whether the panel is open; `undefined` where it is always there. */
+  readonly isExpanded: boolean | undefined;
 }) {
   const states = [...serverStates.value.values()];
   const failed = states.filter((state) => state.status === "failed").length;

@@ -1,4 +1,5 @@
 // The conversation and the field to write in.
+import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { memo } from "preact/compat";
 import { demo } from "../connection/demo";
@@ -7,11 +8,15 @@ import { ChevronIcon, Logo } from "../ui/icons";
 import { Composer } from "./composer";
 import { isEmpty, isInterrupted, isRunning, resume, send, transcript } from "./conversation";
 import { ErrorCard, Notice } from "./error-card";
+import { focusPrompt } from "./prompt-field";
 import { ToolCard } from "./tool-card";
-import type { Item, TextItem, UserItem } from "./transcript";
+import { answerOf, type Item, type TextItem, type UserItem } from "./transcript";
 
 /** How far from the end, in CSS pixels, still counts as reading the end. */
 const END_DISTANCE = 80;
+
+/** How long what is announced stays in the page, in milliseconds. */
+const ANNOUNCEMENT_TIME = 5_000;
 
 export function ChatView() {
   const scroller = useRef<HTMLDivElement>(null);
@@ -65,17 +70,42 @@ export function ChatView() {
         {isInterrupted.value && (
           <p class="interrupted">
             This conversation stopped in the middle of a run.
-            <button type="button" class="quiet-button" onClick={resume}>
+            <button
+              type="button"
+              class="quiet-button"
+              onClick={() => {
+                resume();
+                focusPrompt();
+              }}
+            >
               Go on
             </button>
           </p>
         )}
       </div>
-      <p class="visually-hidden" role="status">
-        {isRunning.value ? "The agent is working." : isEmpty.value ? "" : "The agent is done."}
-      </p>
+      <Announcement />
       <Composer />
     </>
+  );
+}
+
+/** What a screen reader says by itself: that the agent works, and the answer once it is whole. */
+function Announcement() {
+  const said = useSignal("");
+  useEffect(() => {
+    if (isRunning.value) {
+      said.value = "The agent is working.";
+      return;
+    }
+    said.value = isEmpty.value ? "" : `The agent is done. ${answerOf(transcript.value.items)}`;
+    // It stands in the conversation: who reads on, or searches the page, finds it once.
+    const timer = setTimeout(() => (said.value = ""), ANNOUNCEMENT_TIME);
+    return () => clearTimeout(timer);
+  }, [isRunning.value]);
+  return (
+    <p class="visually-hidden" role="status">
+      {said}
+    </p>
   );
 }
 
@@ -165,7 +195,13 @@ function Welcome() {
       <ul class="prompts" aria-label="Prompts to try">
         {(demo.value?.prompts ?? PROMPTS).map((prompt) => (
           <li key={prompt}>
-            <button type="button" onClick={() => send(prompt)}>
+            <button
+              type="button"
+              onClick={() => {
+                send(prompt);
+                focusPrompt();
+              }}
+            >
               {prompt}
             </button>
           </li>

@@ -4,16 +4,15 @@ import { QueueIcon, SendIcon, StopIcon } from "../ui/icons";
 import { isScripted } from "../connection/settings";
 import { abort, isRunning, send, transcript } from "./conversation";
 import { draft } from "./draft";
+import { focusPrompt, PROMPT_ID } from "./prompt-field";
 
 export function Composer() {
   const field = useRef<HTMLTextAreaElement>(null);
   const { tokens } = transcript.value;
   const isReady = draft.value.trim() !== "";
 
-  // Where there is a keyboard, one can begin to write at once; on a phone the focus would cover half the page.
-  useEffect(() => {
-    if (matchMedia("(hover: hover)").matches) field.current?.focus();
-  }, []);
+  // One can begin to write at once.
+  useEffect(focusPrompt, []);
 
   const submit = (whileRunning: "steer" | "follow-up" = "steer") => {
     if (!isReady) return;
@@ -40,13 +39,14 @@ export function Composer() {
       }}
     >
       <div class="composer-box">
-        <label class="visually-hidden" for="prompt">
+        <label class="visually-hidden" for={PROMPT_ID}>
           {isRunning.value ? "Steer the agent" : "Message"}
         </label>
         <textarea
-          id="prompt"
+          id={PROMPT_ID}
           ref={field}
           rows={1}
+          dir="auto"
           enterkeyhint="send"
           placeholder={isRunning.value ? "Steer the agent while it works" : "Ask something"}
           value={draft.value}

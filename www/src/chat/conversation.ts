@@ -14,7 +14,7 @@ import { check, checkAll, configuredServers, connectionsAsked } from "../connect
 import { asksBeforeTools, modelSettings, serverSettings } from "../connection/settings";
 import { EMPTY_LOG, withLogged, type EventLog } from "../inspector/event-log";
 import { infoOf } from "../ui/error-words";
-import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Transcript } from "./transcript";
+import { EMPTY, textIn, withError, withEvent, withMessages, withUserMessage, type Transcript } from "./transcript";
 
 const INSTRUCTIONS =
   "You are a helpful assistant in a web page. Use the tools you are offered when they help. Answer in Markdown.";
@@ -75,7 +75,7 @@ export async function ask(text: string, signal: AbortSignal): Promise<string> {
     const items = current.items.slice(from);
     const failed = items.findLast((item) => item.kind === "error");
     if (failed) throw new CrabletError(failed.error);
-    return items.flatMap((item) => (item.kind === "text" ? [item.text] : [])).join("\n\n");
+    return textIn(items);
   } finally {
     signal.removeEventListener("abort", abort);
   }
@@ -99,7 +99,7 @@ export function abort(): void {
 
 /** Answers whether a call that waits for a person may run. */
 export function decide(callId: string, allow: boolean): void {
-  run?.approve(callId, allow, allow ? undefined : "The user did not allow it.");
+  run?.approve(callId, allow);
 }
 
 /** Forgets the conversation and begins a new one. */

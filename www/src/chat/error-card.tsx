@@ -3,10 +3,15 @@ import type { ErrorInfo } from "crablet";
 import { wordsFor } from "../ui/error-words";
 import { AlertIcon, RetryIcon } from "../ui/icons";
 import { retry } from "./conversation";
+import { focusPrompt } from "./prompt-field";
 import type { NoticeItem } from "./transcript";
 
 export function ErrorCard({ error }: { readonly error: ErrorInfo }) {
   const { title, advice } = wordsFor(error);
+  const tryAgain = () => {
+    retry();
+    focusPrompt();
+  };
   return (
     <div class="error-card" role="alert" data-error={error.kind}>
       <AlertIcon />
@@ -15,7 +20,7 @@ export function ErrorCard({ error }: { readonly error: ErrorInfo }) {
         <p>{advice}</p>
         <p class="error-message">{error.message}</p>
       </div>
-      <button type="button" class="quiet-button" onClick={retry}>
+      <button type="button" class="quiet-button" onClick={tryAgain}>
         <RetryIcon /> Try again
       </button>
     </div>

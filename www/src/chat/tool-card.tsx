@@ -1,7 +1,9 @@
 // One tool call: its name, its arguments as the model writes them, its state, and what it returned.
+import { useRef } from "preact/hooks";
 import { AlertIcon, CheckIcon, ChevronIcon, PersonIcon, StopIcon } from "../ui/icons";
 import { Scrollable } from "../ui/scrollable";
 import { decide } from "./conversation";
+import { focusPrompt } from "./prompt-field";
 import { ownName } from "./tool-name";
 import { oneLine, printed, textOf } from "./tool-output";
 import { ToolResult } from "./tool-result";
@@ -23,6 +25,7 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
     <>
       <details
         class="tool-card"
+        open={tool.status === "asking"}
         data-status={tool.status}
         data-tool={tool.name}
         data-started={tool.startedAt}
@@ -45,12 +48,7 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
               <Scrollable>{printed(tool.progress)}</Scrollable>
             </>
           )}
-          <h3>{tool.status === "error" ? "Error" : "Result"}</h3>
-          {isOver && tool.status !== "stopped" ? (
-            <ToolResult content={tool.content} value={tool.value} />
-          ) : (
-            <p class="help">{STATUS_WORDS[tool.status]}</p>
-          )}
+          {tool.status !== "asking" && <Outcome tool={tool} />}
         </div>
       </details>
       {tool.status === "asking" && <Question tool={tool} />}
@@ -58,17 +56,40 @@ export function ToolCard({ tool }: { readonly tool: ToolItem }) {
   );
 }
 
+/** What the call returned, or how far it is. */
+function Outcome({ tool }: { readonly tool: ToolItem }) {
+  return (
+    <>
+      <h3>{tool.status === "error" ? "Error" : "Result"}</h3>
+      {tool.endedAt !== undefined && tool.status !== "stopped" ? (
+        <ToolResult content={tool.content} value={tool.value} />
+      ) : (
+        <p class="help">{STATUS_WORDS[tool.status]}</p>
+      )}
+    </>
+  );
+}
+
 /** Asks the person whether the call may run. */
 function Question({ tool }: { readonly tool: ToolItem }) {
+  const question = useRef<HTMLDivElement>(null);
+  // The buttons are gone then: the focus goes to the next question, or to where one writes.
+  const answer = (allow: boolean) => {
+    decide(tool.callId, allow);
+    const next = [...document.querySelectorAll(".question")].find((other) => other !== question.current);
+    if (next) next.querySelector("button")?.focus();
+    else focusPrompt();
+  };
   return (
-    <div class="question" role="alert">
+    <div class="question" role="alert" ref={question}>
       <p>
-        May <code>{tool.name}</code> run with these arguments?
+        May <code>{ownName(tool.name, tool.server)}</code>
+        {tool.server && ` of ${tool.server}`} run with these arguments?
       </p>
-      <button type="button" class="button" onClick={() => decide(tool.callId, true)}>
+      <button type="button" class="button" onClick={() => answer(true)}>
         Allow
       </button>
-      <button type="button" class="quiet-button" onClick={() => decide(tool.callId, false)}>
+      <button type="button" class="quiet-button" onClick={() => answer(false)}>
         Deny
       </button>
     </div>

@@ -1,6 +1,15 @@
 import type { AgentEvent, Message } from "crablet";
 import { describe, expect, test } from "vitest";
-import { EMPTY, withError, withEvent, withMessages, withUserMessage, type Item, type Transcript } from "./transcript";
+import {
+  answerOf,
+  EMPTY,
+  withError,
+  withEvent,
+  withMessages,
+  withUserMessage,
+  type Item,
+  type Transcript,
+} from "./transcript";
 
 type Loose = { readonly type: string; readonly [field: string]: unknown };
 
@@ -28,6 +37,18 @@ const CALL = [
 ];
 
 describe("text", () => {
+  test("the answer is the text after the newest message of the user", () => {
+    const told = [
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "one" },
+    ];
+    const first = afterEvents(told, withUserMessage(EMPTY, "Hello", "prompt"));
+    expect(answerOf(first.items)).toBe("one");
+    const second = withUserMessage(first, "And?", "prompt");
+    expect(answerOf(second.items)).toBe("");
+    expect(answerOf(afterEvents([...CALL, { type: "step-start", step: 1 }, ...told], second).items)).toBe("one");
+  });
+
   test("deltas go to their own block", () => {
     const transcript = afterEvents([
       { type: "reasoning-start", id: "0" },

@@ -74,6 +74,16 @@ export interface Tokens {
 
 export const EMPTY: Transcript = { items: [], stepStart: 0, nextId: 0, tokens: { input: 0, output: 0 } };
 
+/** The text that these items hold. */
+export function textIn(items: readonly Item[]): string {
+  return items.flatMap((item) => (item.kind === "text" ? [item.text] : [])).join("\n\n");
+}
+
+/** The text that answers the newest message of the user. */
+export function answerOf(items: readonly Item[]): string {
+  return textIn(items.slice(items.findLastIndex(({ kind }) => kind === "user") + 1));
+}
+
 /** The user speaks: as a prompt, or into a run that is working. */
 export function withUserMessage(transcript: Transcript, text: string, via: Via): Transcript {
   return append(transcript, (id) => ({

@@ -6,6 +6,7 @@ test("tokens and cost are said in words, and a cost that is not known is no zero
     "1,234 tokens in, 1,000 from the cache, 5 out, $0.0012",
   );
   expect(usageWords({ inputTokens: 1, outputTokens: 2 })).toBe("1 tokens in, 2 out, cost not known");
+  expect(usageWords({})).toBe("tokens not known, cost not known");
 });
 
 test("runs are added up, also where one is not over and one has no cost", () => {

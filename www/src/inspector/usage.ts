@@ -29,6 +29,7 @@ export function usageWords(usage: Usage): string {
     cacheReadTokens !== undefined && cacheReadTokens > 0 && `${count(cacheReadTokens)} from the cache`,
     cacheWriteTokens !== undefined && cacheWriteTokens > 0 && `${count(cacheWriteTokens)} to the cache`,
     outputTokens !== undefined && `${count(outputTokens)} out`,
+    inputTokens === undefined && outputTokens === undefined && "tokens not known",
     reasoningTokens !== undefined && reasoningTokens > 0 && `${count(reasoningTokens)} of them reasoning`,
     cost === undefined ? "cost not known" : dollars(cost),
   ];

@@ -13,7 +13,7 @@ const MAX_DEPTH = 24;
 
 export function Markdown({ text }: { readonly text: string }) {
   return (
-    <div class="markdown">
+    <div class="markdown" dir="auto">
       {lex(text).map((token, index) => (
         <Block key={index} raw={token.raw} token={token} />
       ))}
