@@ -10,6 +10,11 @@ mod limits;
 #[allow(dead_code, unused_imports, reason = "origins are only read here")]
 #[path = "../../native-shim/src/origin.rs"]
 mod origin;
+#[path = "../../native-shim/src/relaxed_json.rs"]
+mod relaxed_json;
+#[allow(dead_code, reason = "values are only read here")]
+#[path = "../../native-shim/src/variables.rs"]
+mod variables;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     match config::Config::parse(text, std::path::Path::new("")) {

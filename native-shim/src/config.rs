@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crablet::json::Object;
-use serde::de::IgnoredAny;
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny};
+use serde_json::value::RawValue;
 
 use crate::limits::Limits;
 use crate::origin::Origin;
+use crate::relaxed_json::plain_json;
+use crate::variables::{Expanded, Variables};
 
 /// What the shim offers.
 #[derive(Debug, Default, PartialEq)]
@@ -54,8 +57,7 @@ impl Config {
             ConfigError { file: file.to_owned(), problems: vec![Problem { place: None, message }] }
         })?;
         let directory = file.parent().unwrap_or(Path::new(""));
-        Self::parse(&String::from_utf8_lossy(&text), directory)
-            .map_err(|problems| ConfigError { file: file.to_owned(), problems })
+        Self::parse(&decode(&text), directory).map_err(|problems| ConfigError { file: file.to_owned(), problems })
     }
 
     /// The names of the servers, for a line of text.
@@ -68,15 +70,18 @@ impl Config {
 
     /// Reads the text of a file that lies in this directory.
     pub(crate) fn parse(text: &str, directory: &Path) -> Result<Self, Vec<Problem>> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Self::parse_with(text, directory, Variables::OF_PROGRAM)
+    }
+
+    fn parse_with(text: &str, directory: &Path, variables: Variables<'_>) -> Result<Self, Vec<Problem>> {
+        let text = &*plain_json(text.strip_prefix('\u{feff}').unwrap_or(text));
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             let what = error.to_string();
             let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
-            let message =
-                format!("not valid JSON: {what}; JSON has no comments, no trailing commas, and double quotes");
+            let message = format!("not valid JSON: {what}; JSON has double quotes, and commas between its members");
             return Err(vec![Problem { place: Some((error.line(), error.column().max(1))), message }]);
         }
-        let mut reader = Reader { text, directory, config: Self::default(), problems: Vec::new() };
+        let mut reader = Reader { text, directory, variables, config: Self::default(), problems: Vec::new() };
         reader.read_file();
         if reader.problems.is_empty() { Ok(reader.config) } else { Err(reader.problems) }
     }
@@ -98,10 +103,21 @@ impl fmt::Display for ConfigError {
     }
 }
 
+/// The text of a file: in UTF-8, or in UTF-16 where its first bytes say so, as PowerShell writes it.
+fn decode(bytes: &[u8]) -> String {
+    let read: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return String::from_utf8_lossy(bytes).into_owned(),
+    };
+    String::from_utf16_lossy(&bytes.as_chunks().0.iter().copied().map(read).collect::<Vec<_>>())
+}
+
 /// Walks a text that is known to be valid JSON, and notes every problem on the way.
 struct Reader<'text> {
     text: &'text str,
     directory: &'text Path,
+    variables: Variables<'text>,
     config: Config,
     problems: Vec<Problem>,
 }
@@ -111,12 +127,13 @@ impl<'text> Reader<'text> {
         let Ok(file) = Object::parse(self.text) else {
             return self.problem(self.text.trim_start(), "must be an object: { \"mcpServers\": { … } }");
         };
-        let Some(servers) = file.get("mcpServers") else {
+        // The second name is that of VS Code's mcp.json.
+        let Some(servers) = file.get("mcpServers").or_else(|| file.get("servers")) else {
             let advice = "has no \"mcpServers\"; write { \"mcpServers\": { \"<name>\": { \"command\": \"…\" } } }";
             return self.problem(self.text.trim_start(), advice);
         };
         let Ok(entries) = Object::parse(servers.get()) else {
-            return self.problem(servers.get(), "\"mcpServers\" must be an object: one member for each server");
+            return self.problem(servers.get(), "the servers must be an object: one member for each");
         };
         let mut names = Vec::new();
         for (name, entry) in entries.iter() {
@@ -144,13 +161,28 @@ impl<'text> Reader<'text> {
         for (member, _) in entry.iter().filter(|(member, _)| !known.contains(member)) {
             self.config.remarks.push(format!("{member:?} of the server {name:?} means nothing to the shim"));
         }
-        let command = self.read_command(name, text, &entry);
         let shape = |member: &str, shape: &str| format!("{member:?} of the server {name:?} must be {shape}");
-        let arguments = self.read_member(&entry, "args", &shape("args", "an array of texts, such as [\"-y\", \"x\"]"));
-        let environment =
-            self.read_member(&entry, "env", &shape("env", "an object of texts, such as {\"KEY\": \"x\"}"));
-        let directory: Option<String> = self.read_member(&entry, "cwd", &shape("cwd", "a path as a text"));
         let disabled = self.read_member(&entry, "disabled", &shape("disabled", "true or false")).unwrap_or(false);
+        let command = self.read_command(name, text, &entry);
+        let shape_of_arguments = shape("args", "an array of texts, such as [\"-y\", \"x\"]");
+        let arguments: Vec<Scalar> = self.read_member(&entry, "args", &shape_of_arguments).unwrap_or_default();
+        let shape_of_environment = shape("env", "an object of texts, such as {\"KEY\": \"x\"}");
+        let environment: BTreeMap<String, Option<Scalar>> =
+            self.read_member(&entry, "env", &shape_of_environment).unwrap_or_default();
+        let directory: Option<String> = self.read_member(&entry, "cwd", &shape("cwd", "a path as a text"));
+        if disabled {
+            return;
+        }
+        let mut expand = |member: &str, value: String| {
+            let place = entry.get(member).map_or(text, |value| value.get());
+            self.expand(name, member, place, &value)
+        };
+        let command = command.map(|command| expand("command", command));
+        let arguments = arguments.into_iter().map(|Scalar(text)| expand("args", text)).collect();
+        // Without a value it is not set, which it would not be anyway.
+        let given = environment.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let environment = given.map(|(key, Scalar(text))| (key, expand("env", text))).collect();
+        let directory = directory.map(|directory| expand("cwd", directory));
         let origins: Option<Vec<String>> = self.read_member(
             &entry,
             "origins",
@@ -167,22 +199,35 @@ impl<'text> Reader<'text> {
             }
         }
         let limits = self.read_limits(name, &entry);
-        let directory = directory.map(|directory| self.directory.join(directory));
-        if let Some(directory) = directory.as_deref().filter(|directory| !disabled && !directory.is_dir()) {
+        let directory = directory.map(|directory| self.directory.join(self.variables.at_home(directory)));
+        if let Some(directory) = directory.as_deref().filter(|directory| !directory.is_dir()) {
             let place = entry.get("cwd").map_or(text, |value| value.get());
             self.problem(place, &format!("\"cwd\" of the server {name:?} is no directory: {}", directory.display()));
         }
-        if let (Some(command), false) = (command, disabled) {
-            let server = Server {
-                command,
-                arguments: arguments.unwrap_or_default(),
-                environment: environment.unwrap_or_default(),
-                directory,
-                origins: allowed,
-                limits,
-            };
+        if let Some(command) = command {
+            let command = self.variables.at_home(command);
+            let server = Server { command, arguments, environment, directory, origins: allowed, limits };
             self.config.servers.insert(name.to_owned(), server);
         }
+    }
+
+    /// Replaces the variables in a value, and notes those that cannot be.
+    fn expand(&mut self, name: &str, member: &str, place: &str, value: &str) -> String {
+        let Expanded { text, unset, inputs } = self.variables.expand(value);
+        for variable in unset {
+            self.config.remarks.push(format!(
+                "{member:?} of the server {name:?} names the environment variable {variable}, which is not set; it stays as it is \
+                 written"
+            ));
+        }
+        for input in inputs {
+            let message = format!(
+                "{member:?} of the server {name:?} wants the input {input:?}, which only an editor asks for; write ${{env:NAME}} \
+                 for an environment variable of the shim, or the value itself"
+            );
+            self.problem(place, &message);
+        }
+        text
     }
 
     fn read_limits(&mut self, name: &str, entry: &Object<'text>) -> Limits {
@@ -252,6 +297,20 @@ impl<'text> Reader<'text> {
     }
 }
 
+/// A text, or what people write for one in JSON: a number, `true` or `false`.
+struct Scalar(String);
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw: &RawValue = Deserialize::deserialize(deserializer)?;
+        match raw.get().as_bytes() {
+            [b'"', ..] => serde_json::from_str(raw.get()).map(Self).map_err(D::Error::custom),
+            [b'{' | b'[', ..] | b"null" => Err(D::Error::custom("not a text")),
+            _ => Ok(Self(raw.get().to_owned())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,17 +345,66 @@ mod tests {
             problems("{\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"args\": \"-y\" }\n  }\n}"),
             [r#"servers.json:3:42: "args" of the server "files" must be an array of texts, such as ["-y", "x"]"#]
         );
-        let [message] = problems("{\n  \"mcpServers\": {},\n}").try_into().unwrap();
-        assert!(message.starts_with("servers.json:3:1: not valid JSON: "), "{message}");
-        assert!(message.contains("no trailing commas"), "{message}");
+        let [message] = problems("{ // the servers\n  \"mcpServers\": {},\n  'x': 1\n}").try_into().unwrap();
+        assert!(message.starts_with("servers.json:3:3: not valid JSON: "), "{message}");
+        assert!(message.contains("JSON has double quotes"), "{message}");
     }
 
     #[test]
     fn all_problems_are_told_at_once() {
-        let text = r#"{"mcpServers":{"a":{"command":5},"b":{},"c":3,"a":{"command":"x","env":{"K":1},"origins":["*"],
+        let text = r#"{"mcpServers":{"a":{"command":5},"b":{},"c":3,"a":{"command":"x","env":{"K":[]},"origins":["*"],
             "limits":{"idleSeconds":0,"processes":"2"}}}}"#;
         let problems = problems(text);
         assert_eq!(problems.len(), 8, "{problems:#?}");
+    }
+
+    fn variables() -> Variables<'static> {
+        Variables { environment: &|name| ["HOME", "USERPROFILE", "KEY"].contains(&name).then(|| "/tmp".to_owned()) }
+    }
+
+    #[test]
+    fn a_file_of_an_editor_is_read_as_the_editor_does() {
+        // VS Code's mcp.json, by hand: another name for the servers, comments, trailing commas, variables.
+        let text = r#"{
+            // "inputs": none here
+            "servers": {
+                "files": { /* stdio */ "type": "stdio", "command": "~/bin/files",
+                           "args": ["--port", 8080, "${userHome}/a", "${env:KEY}", "~/stays", "${x%y}",],
+                           "env": { "A": "${KEY}b", "N": 1, "T": true, "U": null, "D": "${NO:-d}" }, "cwd": "~", },
+                "odd": { "command": "x", "args": ["${ABSENT}"] },
+            },
+        }"#;
+        let config = Config::parse_with(text, Path::new("/etc"), variables()).unwrap();
+        let files = &config.servers["files"];
+        assert_eq!(files.command, "/tmp/bin/files");
+        assert_eq!(files.arguments, ["--port", "8080", "/tmp/a", "/tmp", "~/stays", "${x%y}"]);
+        let environment: Vec<_> = files.environment.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(environment, ["A=/tmpb", "D=d", "N=1", "T=true"]);
+        assert_eq!(files.directory.as_deref(), Some(Path::new("/tmp")));
+        assert_eq!(config.servers["odd"].arguments, ["${ABSENT}"]);
+        let [remark] = config.remarks.try_into().unwrap();
+        assert!(remark.contains("the environment variable ABSENT, which is not set"), "{remark}");
+    }
+
+    #[test]
+    fn what_an_editor_would_ask_for_is_told() {
+        let text = r#"{"servers":{"a":{"command":"x","env":{"K":"${input:key}"}},
+            "b":{"command":"x","disabled":true,"env":{"K":"${input:key}"}}}}"#;
+        let [message] = problems(text).try_into().unwrap();
+        assert!(
+            message.starts_with("servers.json:1:38: \"env\" of the server \"a\" wants the input \"key\""),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_file_in_utf_16_is_read() {
+        let text = "\u{feff}{\"mcpServers\":{\"é\":{\"command\":\"x\"}}}";
+        for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(bytes).collect();
+            assert_eq!(Config::parse(&decode(&bytes), Path::new("")).unwrap().names(), "é");
+        }
+        assert_eq!(decode(text.as_bytes()), text);
     }
 
     #[test]

@@ -18,7 +18,8 @@
 //!
 //! `servers.json` is the usual `{ "mcpServers": { "<name>": { "command", "args", "env", "cwd", "disabled" } } }`, with
 //! `origins` beside them to narrow a server to some of the origins that tokens name, and `limits` (`idleSeconds`,
-//! `lifetimeSeconds`, `processes`). A change of the file counts for
+//! `lifetimeSeconds`, `processes`). Comments, trailing commas, VS Code's `servers` and the variables of editors
+//! (`${NAME}`, `${env:NAME}`, `${NAME:-default}`, `${userHome}`) are taken. A change of the file counts for
 //! connections made after it. Commands, arguments, environment
 //! and directories come from this file only: a client names a server and nothing else.
 //!
@@ -68,12 +69,14 @@ mod pairings;
 mod plain_socket;
 #[cfg(windows)]
 mod registry;
+mod relaxed_json;
 mod reload;
 mod session;
 mod sessions;
 mod signals;
 mod socket;
 mod state;
+mod variables;
 
 use std::process::ExitCode;
 
