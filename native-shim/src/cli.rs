@@ -25,6 +25,7 @@ use crate::native_host::{NativeHost, serve_extension};
 #[cfg(feature = "nats")]
 use crate::nats::{NatsArguments, NatsError, NatsFront};
 use crate::origin::{NotAnOrigin, Origin};
+use crate::output;
 use crate::pairings::{Pairing, PairingClient, PairingFile, Progress};
 use crate::reload::follow_config;
 use crate::sessions::Sessions;
@@ -246,29 +247,40 @@ pub(crate) enum CommandError {
 
 /// Runs a command to its end.
 pub(crate) fn run(arguments: Arguments) -> Result<(), CommandError> {
-    let state = StateDirectory::locate(arguments.state_dir)?;
-    let (grants, http_grants) = (GrantFile::of(&state), GrantFile::of(&state));
+    // Where packages are built there is no home, and none is needed to print a manual page.
+    let state = || StateDirectory::locate(arguments.state_dir.clone());
     match arguments.command {
-        Command::Serve(arguments) => runtime()?.block_on(serve(*arguments, &state)),
-        Command::Doctor(arguments) => runtime()?.block_on(diagnose(*arguments, &state)),
-        Command::Grant(arguments) => grant(arguments, &grants, &http_grants),
-        Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state))),
-        Command::Tokens => list(&grants, &http_grants),
-        Command::Expose => Ok(runtime()?.block_on(expose(Endpoint::of(&state)))?),
-        Command::Consent { ids, withdraw, all } => consent(&ConsentFile::of(&state), ids, withdraw, all),
-        Command::Install(arguments) => Ok(install(arguments, &state, &grants)?),
-        Command::Uninstall(arguments) => Ok(uninstall(arguments, &state, &grants)?),
-        Command::NativeMessaging(arguments) => runtime()?.block_on(serve_browser(arguments, grants)),
+        Command::Serve(arguments) => runtime()?.block_on(serve(*arguments, &state()?)),
+        Command::Doctor(arguments) => runtime()?.block_on(diagnose(*arguments, &state()?)),
+        Command::Grant(arguments) => grant(arguments, &state()?),
+        Command::Pair(arguments) => runtime()?.block_on(pair(arguments, &PairingFile::of(&state()?))),
+        Command::Tokens => list(&state()?),
+        Command::Expose => Ok(runtime()?.block_on(expose(Endpoint::of(&state()?)))?),
+        Command::Consent { ids, withdraw, all } => consent(&ConsentFile::of(&state()?), ids, withdraw, all),
+        Command::Install(arguments) => Ok(install(arguments, &state()?)?),
+        Command::Uninstall(arguments) => Ok(uninstall(arguments, &state()?)?),
+        Command::NativeMessaging(arguments) => runtime()?.block_on(serve_browser(arguments, GrantFile::of(&state()?))),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), NAME, &mut io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), NAME, &mut script);
+            output::print(&script);
             Ok(())
         }
-        Command::Man => Ok(clap_mangen::Man::new(Arguments::command()).render(&mut io::stdout())?),
-        Command::Revoke { key_id } if grants.revoke(&key_id)? || http_grants.revoke(&key_id)? => {
-            Ok(ConsentFile::of(&state).forget(&key_id)?)
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
+            output::print(&page);
+            Ok(())
         }
-        Command::Revoke { key_id } => Err(CommandError::UnknownToken(key_id)),
+        Command::Revoke { key_id } => revoke(key_id, &state()?),
     }
+}
+
+fn revoke(key_id: String, state: &StateDirectory) -> Result<(), CommandError> {
+    if GrantFile::<Grant>::of(state).revoke(&key_id)? || GrantFile::<HttpGrant>::of(state).revoke(&key_id)? {
+        return Ok(ConsentFile::of(state).forget(&key_id)?);
+    }
+    Err(CommandError::UnknownToken(key_id))
 }
 
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
@@ -309,12 +321,12 @@ async fn serve(arguments: Serve, state: &StateDirectory) -> Result<(), CommandEr
     let sessions = Sessions::new(guardian()?, Duration::from_secs(arguments.grace), keys.grants.clone());
     let origins = (!origins.is_empty()).then_some(origins);
     let pages = Pages::new(ConsentFile::of(state));
-    let agents = listen_for_agents(state)?;
+    let agents = listen_for_agents(state);
     let shim = Arc::new(Shim::new(config, port, origins, keys, sessions, Arc::clone(&pages)));
     let mut signals = EndSignals::listen()?;
     #[cfg(feature = "nats")]
     let nats = NatsFront::start(&arguments.nats, Arc::clone(&shim)).await?;
-    println!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}");
+    output::say(format_args!("crablet-shim listens on ws://127.0.0.1:{port} and serves: {names}"));
     tokio::select! {
         () = Arc::clone(&shim).serve(listener) => {}
         () = follow_config(&shim, &arguments.config) => {}
@@ -343,15 +355,20 @@ async fn serve_browser(arguments: NativeMessaging, grants: GrantFile) -> Result<
     serve_extension(host).await.map_err(CommandError::NativeMessaging)
 }
 
-/// The way in for agents; `None` when another shim has it.
-fn listen_for_agents(state: &StateDirectory) -> Result<Option<Listening>, CommandError> {
-    let listening = Endpoint::of(state).listen()?;
-    if listening.is_none() {
-        note(
+/// The way in for agents; `None` when another shim has it, or there can be none, which keeps no page from its servers.
+fn listen_for_agents(state: &StateDirectory) -> Option<Listening> {
+    match Endpoint::of(state).listen() {
+        Ok(Some(listening)) => return Some(listening),
+        Ok(None) => note(
             "another shim runs with this state directory: agents get the tools of the pages that are connected to that one",
-        );
+        ),
+        Err(error) => note(format!(
+            "no socket for agents can be made in {} ({error}), so that `crablet-shim expose` does not find this shim; \
+             --state-dir names another directory",
+            state.path().display()
+        )),
     }
-    Ok(listening)
+    None
 }
 
 async fn agents_of(listening: Option<Listening>, pages: Arc<Pages>) {
@@ -361,24 +378,26 @@ async fn agents_of(listening: Option<Listening>, pages: Arc<Pages>) {
     }
 }
 
-fn grant(
-    arguments: GrantArguments,
-    grants: &GrantFile,
-    http_grants: &GrantFile<HttpGrant>,
-) -> Result<(), CommandError> {
+fn grant(arguments: GrantArguments, state: &StateDirectory) -> Result<(), CommandError> {
     let GrantArguments { client, plain, opens, http } = arguments;
     let origins = client.origins.iter().map(|origin| Origin::parse(origin)).collect::<Result<Vec<_>, _>>()?;
     let token = new_token()?;
     let (opened, exposes) = (opens.describe(), opens.exposure());
     if http {
         let paths = opens.servers.iter().map(|server| http_path(server)).collect::<Vec<_>>().join(", ");
-        http_grants.add(HttpGrant::new(&token, origins, opens.servers, now()))?;
-        eprintln!("This token goes into the header `Authorization: Bearer …` of requests to {paths}.");
+        GrantFile::of(state).add(HttpGrant::new(&token, origins, opens.servers, now()))?;
+        output::remark(format_args!(
+            "This token goes into the header `Authorization: Bearer …` of requests to {paths}."
+        ));
     } else {
-        grants.add(Grant { exposes, plain, ..Grant::new(token.clone(), origins, opens.servers, now()) })?;
+        GrantFile::of(state).add(Grant {
+            exposes,
+            plain,
+            ..Grant::new(token.clone(), origins, opens.servers, now())
+        })?;
     }
-    eprintln!("This token is shown once. Whoever has it can use: {opened}");
-    println!("{}", token.reveal());
+    output::remark(format_args!("This token is shown once. Whoever has it can use: {opened}"));
+    output::reveal(&token.reveal())?;
     Ok(())
 }
 
@@ -394,8 +413,10 @@ async fn pair(arguments: PairArguments, pairings: &PairingFile) -> Result<(), Co
     let opened = arguments.opens.describe();
     let exposes = arguments.opens.exposure();
     pairings.add(Pairing::new(code.clone(), client, arguments.opens.servers, exposes, now()), now())?;
-    eprintln!("Type this code into the page that shall use: {opened}. It is good for five minutes and one page:");
-    println!("{}", code.reveal());
+    output::remark(format_args!(
+        "Type this code into the page that shall use: {opened}. It is good for five minutes and one page:"
+    ));
+    output::reveal(&code.reveal())?;
     let outcome = tokio::select! {
         outcome = wait_for_use(pairings, &code) => outcome,
         // The code shall not outlive the command that shows it.
@@ -403,7 +424,7 @@ async fn pair(arguments: PairArguments, pairings: &PairingFile) -> Result<(), Co
     };
     pairings.remove(&code)?;
     let client = outcome?.ok_or(CommandError::NotPaired)?;
-    eprintln!("Paired with {client}, for: {opened}. `crablet-shim tokens` lists the new token.");
+    output::remark(format_args!("Paired with {client}, for: {opened}. `crablet-shim tokens` lists the new token."));
     Ok(())
 }
 
@@ -418,21 +439,26 @@ async fn wait_for_use(pairings: &PairingFile, code: &PairingCode) -> Result<Opti
     }
 }
 
-fn list(grants: &GrantFile, http_grants: &GrantFile<HttpGrant>) -> Result<(), CommandError> {
-    let (grants, http_grants) = (grants.read()?, http_grants.read()?);
+fn list(state: &StateDirectory) -> Result<(), CommandError> {
+    let (grants, http_grants) = (GrantFile::<Grant>::of(state).read()?, GrantFile::<HttpGrant>::of(state).read()?);
     if grants.is_empty() && http_grants.is_empty() {
-        eprintln!("No tokens; see `crablet-shim grant --help`.");
+        output::remark(format_args!("No tokens; see `crablet-shim grant --help`."));
     }
     for grant in grants {
-        println!(
+        output::say(format_args!(
             "{}  {}  for {}",
             grant.token.key_id(),
             describe_opened(&grant.servers, grant.exposes),
             grant.holder()
-        );
+        ));
     }
     for grant in http_grants {
-        println!("{}  {}  for {}, over HTTP", grant.key_id(), grant.servers.join(", "), grant.holder());
+        output::say(format_args!(
+            "{}  {}  for {}, over HTTP",
+            grant.key_id(),
+            grant.servers.join(", "),
+            grant.holder()
+        ));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::CommandError;
 use crate::expose::{Consent, ConsentFile, Shown};
+use crate::output;
 
 /// Lists what waits, or decides about the named ones.
 pub(crate) fn consent(
@@ -17,17 +18,17 @@ pub(crate) fn consent(
     if !ids.is_empty() {
         for consent in consents.decide(&ids, !is_withdrawn)? {
             let word = if is_withdrawn { "withdrawn" } else { "agreed to" };
-            println!("{word}: {} of {}", consent.tool.escape_debug(), page(&consent));
+            output::say(format_args!("{word}: {} of {}", consent.tool.escape_debug(), page(&consent)));
         }
         return Ok(());
     }
     let shown: Vec<&Consent> = known.iter().filter(|consent| shows_all || !consent.agreed).collect();
     if shown.is_empty() {
-        eprintln!("No tool of a page waits for consent.");
+        output::remark(format_args!("No tool of a page waits for consent."));
     }
     for consent in shown {
         let state = if consent.agreed { "agreed" } else { consent.reason.as_str() };
-        println!("{}  {}  of {}  ({state})", consent.id(), consent.tool.escape_debug(), page(consent));
+        output::say(format_args!("{}  {}  of {}  ({state})", consent.id(), consent.tool.escape_debug(), page(consent)));
         if let Some(shown) = &consent.shown {
             print_definition(shown);
         }
@@ -41,7 +42,7 @@ fn print_definition(Shown { title, description, input_schema }: &Shown) {
     for (name, text) in [("title", title.as_str()), ("description", description.as_str()), ("input", schema)] {
         let text = text.replace('\t', " ");
         for (index, line) in text.lines().enumerate() {
-            println!("    {:<11}  {line}", if index == 0 { name } else { "" });
+            output::say(format_args!("    {:<11}  {line}", if index == 0 { name } else { "" }));
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::http::HttpGrant;
 use crate::install::{Installation, servers_of};
 use crate::launcher::Launcher;
 use crate::listener::bind;
+use crate::output;
 use crate::state::StateDirectory;
 
 /// The problems so far; everything else is only printed.
@@ -143,11 +144,11 @@ fn introduce(result: &RawJson) -> String {
 }
 
 pub(crate) fn good(text: &str) {
-    println!("ok       {text}");
+    output::say(format_args!("ok       {text}"));
 }
 
 pub(crate) fn remark(text: &str) {
-    println!("note     {text}");
+    output::say(format_args!("note     {text}"));
 }
 
 impl Problems {
@@ -158,6 +159,6 @@ impl Problems {
 
     pub(crate) fn add(&mut self, text: &str) {
         self.0 += 1;
-        println!("problem  {text}");
+        output::say(format_args!("problem  {text}"));
     }
 }

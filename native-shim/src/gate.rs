@@ -150,8 +150,12 @@ impl Gate<'_> {
 
     pub(crate) fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
         let host = one_header(headers, &HOST)?.unwrap_or_default();
-        let loopback = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
-        if loopback.iter().any(|own| own == host) {
+        // Of an address with the default port clients leave the port out.
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) => Some(name).filter(|_| *port == self.port.to_string()),
+            None => Some(host).filter(|_| self.port == DEFAULT_HTTP_PORT),
+        };
+        if matches!(name, Some("127.0.0.1" | "localhost")) {
             Ok(host)
         } else {
             Err(refusal(StatusCode::FORBIDDEN, format!("the host {} is not this shim", Shown(host))))
@@ -333,6 +337,8 @@ fn check_upgrade(headers: &HeaderMap) -> Result<String, Refusal> {
         refusal(StatusCode::UPGRADE_REQUIRED, "the request is no WebSocket handshake of version 13".to_owned())
     })
 }
+
+const DEFAULT_HTTP_PORT: u16 = 80;
 
 /// What a client without an `Origin` is called, which no header can say.
 pub(crate) const NO_ORIGIN: &str = "a program without an origin";

@@ -160,6 +160,22 @@ fn a_path_is_exact() {
 }
 
 #[test]
+fn a_host_leaves_out_the_default_port() {
+    let config = Config::default();
+    let check = |port, host| {
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+        Gate { config: &config, port, origins: None, grants: &[], now: NOW }.check_host(&headers).is_ok()
+    };
+    for host in ["127.0.0.1", "localhost", "localhost:80"] {
+        assert!(check(80, host), "{host}");
+        assert!(!check(6735, host), "{host}");
+    }
+    for host in ["", "127.0.0.1:", "127.0.0.1:080", "evil.example", "evil.example:80", "localhost:6735", ":80"] {
+        assert!(!check(80, host), "{host}");
+    }
+}
+
+#[test]
 fn a_host_is_this_shim() {
     for host in ["127.0.0.1", "127.0.0.1:6736", "localhost.evil.example:6735", "0.0.0.0:6735", "evil.example:6735", ""]
     {

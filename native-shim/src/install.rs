@@ -12,8 +12,9 @@ use serde::Serialize;
 use crate::browser::{Browser, HOST_NAME, Manifest, Places, is_host_name};
 use crate::config::{Config, ConfigError};
 use crate::extension::ExtensionId;
-use crate::grants::{GrantError, GrantFile, new_token};
+use crate::grants::{Grant, GrantError, GrantFile, new_token};
 use crate::launcher::Launcher;
+use crate::output;
 use crate::state::{PrivateFile, StateDirectory, StateError};
 
 /// Where a browser finds the shim.
@@ -80,12 +81,9 @@ pub(crate) enum InstallError {
 }
 
 /// Tells a browser of the shim, and prints what was written. Doing it twice changes nothing.
-pub(crate) fn install(
-    arguments: InstallArguments,
-    state: &StateDirectory,
-    grants: &GrantFile,
-) -> Result<(), InstallError> {
+pub(crate) fn install(arguments: InstallArguments, state: &StateDirectory) -> Result<(), InstallError> {
     let InstallArguments { place, extensions, mut servers, config } = arguments;
+    let grants = GrantFile::of(state);
     let browser = place.browser;
     let folder = place.folder()?;
     if let Some(extension) = extensions.iter().find(|extension| extension.family() != browser.family()) {
@@ -110,7 +108,7 @@ pub(crate) fn install(
     })?;
     let Installation { host, folder, .. } = &installation;
     let program = launcher.write(host).map_err(|error| failed(&Launcher::file(state.path(), host), error))?;
-    println!("wrote {}", program.display());
+    output::say(format_args!("wrote {}", program.display()));
     let before = Manifest::read(folder, host).map_err(|error| failed(folder, error))?;
     let mut allowed = before.map(|manifest| manifest.extensions).unwrap_or_default();
     allowed.extend(extensions.iter().cloned());
@@ -118,25 +116,25 @@ pub(crate) fn install(
     allowed.dedup();
     let manifest = Manifest { host: host.clone(), program, extensions: allowed };
     let file = manifest.write(folder, browser.family()).map_err(|error| failed(folder, error))?;
-    println!("wrote {}", file.display());
+    output::say(format_args!("wrote {}", file.display()));
     #[cfg(windows)]
-    println!("wrote {}", crate::registry::register(browser, host, &file)?);
+    output::say(format_args!("wrote {}", crate::registry::register(browser, host, &file)?));
     for extension in &extensions {
         if !servers.is_empty() {
             grants.allow_extension(extension, &servers, new_token()?, now())?;
         }
-        println!("{browser} starts the shim for {extension}, which may use: {}", servers_of(extension, grants)?);
+        output::say(format_args!(
+            "{browser} starts the shim for {extension}, which may use: {}",
+            servers_of(extension, &grants)?
+        ));
     }
     Ok(())
 }
 
 /// Takes the shim from a browser or from some of its extensions, and prints what was removed.
-pub(crate) fn uninstall(
-    arguments: UninstallArguments,
-    state: &StateDirectory,
-    grants: &GrantFile,
-) -> Result<(), InstallError> {
+pub(crate) fn uninstall(arguments: UninstallArguments, state: &StateDirectory) -> Result<(), InstallError> {
     let UninstallArguments { place, extensions } = arguments;
+    let grants = GrantFile::<Grant>::of(state);
     let browser = place.browser;
     let installation = Installation { browser, folder: place.folder()?, host: place.host };
     let Installation { host, folder, .. } = &installation;
@@ -150,16 +148,16 @@ pub(crate) fn uninstall(
         Some(manifest) if !stay.is_empty() => {
             let manifest = Manifest { extensions: stay, ..manifest };
             manifest.write(folder, browser.family()).map_err(|error| failed(&file, error))?;
-            println!("wrote {}", file.display());
+            output::say(format_args!("wrote {}", file.display()));
         }
         manifest => {
             if manifest.is_some() {
                 fs::remove_file(&file).map_err(|error| failed(&file, error))?;
-                println!("removed {}", file.display());
+                output::say(format_args!("removed {}", file.display()));
                 #[cfg(windows)]
-                println!("removed {}", crate::registry::unregister(browser, host)?);
+                output::say(format_args!("removed {}", crate::registry::unregister(browser, host)?));
             } else {
-                println!("{} is not there", file.display());
+                output::say(format_args!("{} is not there", file.display()));
                 // Somebody else removed it; what was granted is still there.
                 gone.extend(extensions);
             }
@@ -171,7 +169,7 @@ pub(crate) fn uninstall(
     if !others.iter().any(|other| other.host == *host) {
         let launcher = Launcher::file(state.path(), host);
         match fs::remove_file(&launcher) {
-            Ok(()) => println!("removed {}", launcher.display()),
+            Ok(()) => output::say(format_args!("removed {}", launcher.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(&launcher, error)),
         }
@@ -180,7 +178,7 @@ pub(crate) fn uninstall(
     let still: Vec<_> = others.iter().filter_map(Installation::manifest).flat_map(|other| other.extensions).collect();
     for extension in gone.iter().filter(|extension| !still.contains(extension)) {
         grants.forget_extension(extension)?;
-        println!("the extension {extension} may use nothing any more");
+        output::say(format_args!("the extension {extension} may use nothing any more"));
     }
     Ok(())
 }

@@ -22,7 +22,8 @@ impl Lockout {
     /// How many milliseconds the client has to wait, if it has to.
     pub(crate) fn wait(&self, client: &str, now: Millis) -> Option<u64> {
         let failures = self.0.get(client)?;
-        Some(failures.locked_until.since(now)).filter(|wait| *wait > 0)
+        // Nobody is locked out for longer, unless the clock was put back meanwhile: that is no reason to wait for hours.
+        Some(failures.locked_until.since(now)).filter(|wait| (1..=LONGEST_LOCKOUT).contains(wait))
     }
 
     /// The client offered a wrong proof.
@@ -93,6 +94,14 @@ mod tests {
         fail(&mut lockout, "a", FAILURES_BEFORE_LOCKOUT, 1000);
         assert_eq!(lockout.wait("b", Millis(1000)), None);
         lockout.passed("a");
+        assert_eq!(lockout.wait("a", Millis(1000)), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_put_back_locks_nobody_out_for_longer() {
+        let mut lockout = Lockout::default();
+        fail(&mut lockout, "a", FAILURES_BEFORE_LOCKOUT, 10_000_000);
+        assert_eq!(lockout.wait("a", Millis(10_000_000)), Some(FIRST_LOCKOUT));
         assert_eq!(lockout.wait("a", Millis(1000)), None);
     }
 

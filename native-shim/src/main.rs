@@ -63,6 +63,7 @@ mod native_messages;
 #[cfg(feature = "nats")]
 mod nats;
 mod origin;
+mod output;
 mod owner_only;
 mod pairing_socket;
 mod pairings;

@@ -23,6 +23,7 @@ mod native_messaging;
 mod page;
 mod pairing;
 mod plain;
+mod printing;
 mod processes;
 mod reconnect;
 mod secrets;

@@ -120,6 +120,11 @@ impl Shim {
     }
 
     /// The state directory.
+    /// The path of the configuration file.
+    pub(crate) fn config(&self) -> String {
+        self.directory.join("servers.json").display().to_string()
+    }
+
     pub(crate) fn state(&self) -> PathBuf {
         self.directory.join("state")
     }
