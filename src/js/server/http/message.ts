@@ -50,7 +50,8 @@ export function readMessage(text: string): Posted {
     return { kind: "response", message };
   }
   if (typeof method !== "string") throw invalid("the method is a text");
-  if ("params" in message && fields(message.params) === undefined) throw invalid("the parameters are an object");
+  const { params = null } = message;
+  if (params !== null && fields(params) === undefined) throw invalid("the parameters are an object");
   return known === null ? { kind: "notification", method, message } : { kind: "request", id: known, method, message };
 }
 

@@ -88,6 +88,7 @@ pub fn read_message(body: &[u8]) -> Result<Posted, (RawJson, RpcError)> {
     let method = message.string("method").ok_or_else(|| invalid("the method is a text"))?;
     let params = match message.get("params") {
         None => Object::default(),
+        Some(params) if params.get() == "null" => Object::default(),
         Some(params) => Object::parse(params.get()).map_err(|_| invalid("the parameters are an object"))?,
     };
     let is_ambiguous = repeats_a_name(&params) || params.object("_meta").is_some_and(|meta| repeats_a_name(&meta));
