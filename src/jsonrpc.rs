@@ -1,4 +1,16 @@
 //! JSON-RPC 2.0: messages read tolerantly and written strictly.
+//!
+//! ```
+//! use crablet::jsonrpc::{Message, Params, RequestId, request};
+//!
+//! let ping = request(&RequestId::Number(1), "ping", &Params::new());
+//! assert!(ping.as_str().contains(r#""jsonrpc":"2.0""#));
+//!
+//! let answer = Message::parse(r#"{"id":1,"result":{}}"#)?; // without `jsonrpc`, which is forgiven
+//! let [Message::Response { id: Some(id), outcome: Ok(_) }] = answer.as_slice() else { panic!("a result") };
+//! assert_eq!(*id, RequestId::Number(1));
+//! # Ok::<(), crablet::Error>(())
+//! ```
 
 use std::fmt;
 

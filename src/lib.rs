@@ -94,7 +94,8 @@
 //!
 //! Each wire protocol is a feature (`anthropic`, `openai-chat`; `models` is all of them), so that what is not used is not
 //! linked. `mcp` adds the Model Context Protocol, `oauth` tokens for its servers, `shim` the connection to `crablet-shim`,
-//! `native` and `web` the hosts. Not on by default: `tools`, built-in tools, and `mcp-server`, the server side of MCP.
+//! `native` and `web` the hosts, `catalog` what is known of models. Not on by default: `web`; `tools`, built-in tools;
+//! `mcp-server`, the server side of MCP; `nats`, MCP servers and agents behind NATS.
 
 // Hot functions of the small build of the npm package (docs/decisions/0034).
 #![cfg_attr(crablet_small, feature(optimize_attribute))]

@@ -1,4 +1,17 @@
 //! A push parser for `text/event-stream` (WHATWG HTML, 9.2.6), fed with bytes that are cut anywhere.
+//!
+//! ```
+//! use crablet::sse::SseParser;
+//!
+//! let mut parser = SseParser::new();
+//! parser.push(b"event: greeting\nda");
+//! assert_eq!(parser.next_event()?, None);
+//!
+//! parser.push(b"ta: hello\n\n");
+//! let event = parser.next_event()?.expect("the event is whole");
+//! assert_eq!((event.name, event.data), ("greeting", "hello"));
+//! # Ok::<(), crablet::sse::SseTooLarge>(())
+//! ```
 
 use std::borrow::Cow;
 use std::mem;

@@ -1,4 +1,31 @@
 //! The conversation machine: inputs in, effects and events out.
+//!
+//! [`Agent`] is the definition, [`Session`] the machine, and `host` drives it. A session is plain data at any moment, also while
+//! something is open:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use crablet::Millis;
+//! use crablet::agent::{Agent, Effect, Input, Session};
+//! use crablet::model::{Content, Model};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! fn asks_the_model(session: &mut Session) -> bool {
+//!     std::iter::from_fn(|| session.poll_effect()).any(|effect| matches!(effect, Effect::CallModel { .. }))
+//! }
+//!
+//! let agent = Arc::new(Agent::new(Model::function("parrot")));
+//! let mut session = Session::new(Arc::clone(&agent), 7);
+//! session.handle(Millis(0), Input::Prompt(vec![Content::Text("hello".into())]))?;
+//! assert!(asks_the_model(&mut session));
+//!
+//! // The process dies before the model has answered: another asks again.
+//! let mut elsewhere = Session::restore(&session.snapshot(), agent, Millis(60_000))?;
+//! assert!(asks_the_model(&mut elsewhere));
+//! # Ok(())
+//! # }
+//! ```
 
 mod answer;
 mod approval;

@@ -1,4 +1,41 @@
 //! The async edge: the trait that a platform implements, and the drivers over it.
+//!
+//! A [`Runner`] is an agent with its functions and its platform, a [`Conversation`] takes prompts, a [`Run`] is one prompt being
+//! worked on. With a [`Store`] a conversation is saved by itself:
+//!
+#![cfg_attr(feature = "native", doc = "```")]
+#![cfg_attr(not(feature = "native"), doc = "```ignore")]
+//! use std::sync::Arc;
+//!
+//! use crablet::agent::Agent;
+//! use crablet::host::{MemoryStore, Runner};
+//! use crablet::native::NativeHost;
+//! # use crablet::model::{Model, ModelEvent, ModelRequest, StopReason};
+//! # use futures_util::stream;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = Model::function("example");
+//! let agent = Runner::new(NativeHost::new()?, Agent::new(model)).instructions("Answer in one sentence.");
+//! # let agent = agent.function_model("example", |_: Arc<ModelRequest>, _| {
+//! #     stream::iter([
+//! #         Ok(ModelEvent::TextStart { block: 0 }),
+//! #         Ok(ModelEvent::TextDelta { block: 0, text: "Hello.".into() }),
+//! #         Ok(ModelEvent::TextEnd { block: 0, replay: None }),
+//! #         Ok(ModelEvent::Stop { reason: StopReason::Stop, raw: None }),
+//! #     ])
+//! # });
+//! let store = Arc::new(MemoryStore::default());
+//! let chat = agent.open(store.clone(), "monday").await?;
+//! println!("{}", chat.send("Hello")?.answer().await?.text);
+//! drop(chat);
+//!
+//! // Later, also in another process where the store is one of files.
+//! let chat = agent.open(store, "monday").await?;
+//! assert_eq!(chat.history().len(), 2);
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(
     target_arch = "wasm32",
     allow(clippy::arc_with_non_send_sync, reason = "what is shared is Send natively, and on wasm there is one thread")

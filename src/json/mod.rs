@@ -1,4 +1,20 @@
-//! JSON read tolerantly: raw values that keep their text, and objects walked a level at a time.
+//! JSON read tolerantly: raw values that keep their text, objects walked a level at a time, and schemas that check and repair
+//! what a model wrote.
+//!
+//! ```
+//! use crablet::json::{Object, RawJson, Schema};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let schema = r#"{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}"#;
+//! let schema = Schema::compile(&RawJson::parse(schema)?)?;
+//!
+//! let input = RawJson::parse(r#"{"count": "5"}"#)?;
+//! let repaired = schema.check(&input)?.expect("a text for a number is repaired");
+//! assert_eq!(Object::parse(repaired.as_str())?.integer("count"), Some(5));
+//! assert!(schema.check(&RawJson::parse("{}")?).is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 mod depth;
 mod from_json;

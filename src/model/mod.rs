@@ -1,4 +1,40 @@
 //! Models: messages, requests and events in one form, and the wire protocols that turn them into bytes and back.
+//!
+#![cfg_attr(feature = "openai-chat", doc = "```")]
+#![cfg_attr(not(feature = "openai-chat"), doc = "```ignore")]
+//! use std::sync::Arc;
+//!
+//! use crablet::model::{
+//!     Assembler, Body, Content, EncodedCache, Message, MessageId, ModelRequest, Origin, ResponseHead, StopReason, UserMessage,
+//!     openai_chat,
+//! };
+//!
+//! # fn main() -> Result<(), crablet::Error> {
+//! let hello = UserMessage { content: vec![Content::Text("Hello".into())], origin: Origin::Prompt };
+//! let mut request = ModelRequest::new(openai_chat::compatible("http://localhost:11434/v1", "qwen3"));
+//! request.messages.push(Arc::new(Message { id: MessageId::new("1"), body: Body::User(hello) }));
+//!
+//! let wire = openai_chat::WIRE;
+//! let http = wire.encode(&request, &mut EncodedCache::default())?;
+//! assert_eq!(http.url, "http://localhost:11434/v1/chat/completions");
+//!
+//! // The answer comes in pieces that are cut anywhere.
+//! let mut decoder = wire.decoder(&request, &ResponseHead { status: 200, headers: Vec::new() });
+//! let mut events = Vec::new();
+//! decoder.push(br#"data: {"choices":[{"index":0,"delta":{"content":"Good mor"#, &mut events);
+//! decoder.push(b"ning\"}}]}\n\n", &mut events);
+//! decoder.push(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n", &mut events);
+//! decoder.push(b"data: [DONE]\n\n", &mut events);
+//! decoder.finish(&mut events);
+//!
+//! let mut assembler = Assembler::new();
+//! for event in &events {
+//!     assembler.push(event);
+//! }
+//! assert_eq!(assembler.finish().stop_reason, StopReason::Stop);
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(
     not(feature = "models"),
     allow(dead_code, reason = "what the wire protocols share is used by those that are compiled in")

@@ -1,4 +1,26 @@
 //! The host on tokio and reqwest: HTTP with rustls, WebSockets, timers and the system's randomness.
+//!
+#![cfg_attr(feature = "anthropic", doc = "```no_run")]
+#![cfg_attr(not(feature = "anthropic"), doc = "```ignore")]
+//! use std::sync::Arc;
+//!
+//! use crablet::agent::Agent;
+//! use crablet::host::Runner;
+//! use crablet::model::{Credentials, anthropic};
+//! use crablet::native::{FileStore, NativeHost};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let agent = Runner::new(NativeHost::new()?, Agent::new(anthropic::model("claude-sonnet-5")))
+//!         .credentials(Credentials::Key(std::env::var("ANTHROPIC_API_KEY")?));
+//!     let chat = agent.open(Arc::new(FileStore::new("chats")), "monday").await?;
+//!     if let Some(interrupted) = chat.resume() {
+//!         interrupted.answer().await?;
+//!     }
+//!     println!("{}", chat.send("Why is the sky blue?")?.answer().await?.text);
+//!     Ok(())
+//! }
+//! ```
 
 mod file_store;
 mod http;

@@ -2,6 +2,29 @@
 //!
 //! A [`Connection`] is a handle to a client that works in the background. Calls run beside one another; dropping the future
 //! of a call cancels it, and dropping the last handle closes the connection.
+//!
+#![cfg_attr(feature = "native", doc = "```no_run")]
+#![cfg_attr(not(feature = "native"), doc = "```ignore")]
+//! use crablet::host::mcp::{ConnectOptions, Connection, HttpServer};
+//! use crablet::json::RawJson;
+//! use crablet::mcp::client::CallOptions;
+//! use crablet::native::NativeHost;
+//!
+//! # async fn example() -> Result<(), crablet::Error> {
+//! let server = HttpServer::new("https://example.com/mcp");
+//! let docs = Connection::http(&NativeHost::new()?, "docs", server, ConnectOptions::default());
+//! for tool in docs.tools().await? {
+//!     println!("{}", tool.name);
+//! }
+//!
+//! let query = RawJson::parse(r#"{"query": "wasm"}"#).expect("this is JSON");
+//! let result = docs.call_tool("search", query, CallOptions::default(), None).await?;
+//! println!("{:?}", result.content);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`tools()`] makes the tools of a connection those of an agent.
 
 #[cfg(feature = "oauth")]
 mod auth;

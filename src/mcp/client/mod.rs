@@ -3,6 +3,41 @@
 //! Inputs go in with [`Client::handle`]; what the host must do comes out of [`Client::poll_effect`], and what its caller
 //! learns out of [`Client::poll_event`]. Every operation that was started ends with exactly one [`Event::Done`]. Operations
 //! may be started before the connection stands: they wait for it.
+//!
+//! ```
+//! use crablet::Millis;
+//! use crablet::json::RawJson;
+//! use crablet::jsonrpc;
+//! use crablet::mcp::client::{
+//!     CallOptions, Client, ClientOptions, Effect, Event, Input, Opening, OperationId, Reply, Request, TransportKind,
+//! };
+//! use crablet::mcp::transport::{Inbound, Outbound};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let now = Millis(0);
+//! let mut client = Client::new(ClientOptions::new(TransportKind::Pipe));
+//! client.handle(now, Input::Connect(Opening::default()))?;
+//! let request = Request::CallTool { name: "clock".into(), arguments: RawJson::parse("{}")? };
+//! client.handle(now, Input::Start { operation: OperationId(1), request, options: CallOptions::default() })?;
+//!
+//! // The host carries messages and keeps timers. Here it is the server too.
+//! while let Some(effect) = client.poll_effect() {
+//!     let Effect::Send(Outbound::Request { id, message, .. }) = effect else { continue };
+//!     let result = if message.as_str().contains("server/discover") {
+//!         r#"{"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}"#
+//!     } else {
+//!         r#"{"resultType": "complete", "content": [{"type": "text", "text": "noon"}]}"#
+//!     };
+//!     let message = jsonrpc::response(&RawJson::from_value(&id)?, &Ok(RawJson::parse(result)?));
+//!     client.handle(now, Input::Inbound(Inbound::Message { request_id: Some(id), status: None, message }))?;
+//! }
+//!
+//! let mut events = std::iter::from_fn(|| client.poll_event());
+//! let done = events.find_map(|event| if let Event::Done { outcome, .. } = event { Some(outcome) } else { None });
+//! assert!(matches!(done, Some(Ok(Reply::ToolResult(result))) if result.as_str().contains("noon")));
+//! # Ok(())
+//! # }
+//! ```
 
 #[cfg(feature = "oauth")]
 pub mod auth;
