@@ -7,7 +7,7 @@ use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use super::progress::Progress;
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson, read_string};
+use crate::json::{Object, RawJson, Tree, read_string};
 
 /// The calls of one answer, in the order in which they began.
 ///
@@ -106,16 +106,29 @@ impl Calls {
     /// The call that a piece goes on with; `None` for a new one.
     fn position(&mut self, piece: &Piece) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
-        let position = match piece.index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == piece.index)?,
-            None if !piece.id.is_empty() => match self.calls.iter().rposition(|call| call.id == piece.id) {
-                Some(same) => same,
-                None => return last.filter(|last| self.lacks_id(*last)),
-            },
-            None => last?,
+        let of_index = piece.index.and_then(|_| self.calls.iter().rposition(|call| call.index == piece.index));
+        let of_id = self.calls.iter().rposition(|call| !piece.id.is_empty() && call.id == piece.id);
+        let position = match (of_index, of_id) {
+            // Servers number the pieces of one call differently. An id that a call has tells more than its number.
+            (Some(index), Some(id)) if self.calls.get(index).is_some_and(|call| call.id != piece.id) => id,
+            (Some(index), _) => index,
+            (None, Some(id)) if piece.index.is_none() || piece.name.is_empty() => id,
+            (None, _) if piece.index.is_none() && !piece.id.is_empty() => {
+                return last.filter(|last| self.lacks_id(*last));
+            }
+            (None, _) if piece.index.is_none() => last?,
+            // Nobody announced this number: the piece belongs to the call that is being written, if one is.
+            (None, None) if piece.id.is_empty() && piece.name.is_empty() => {
+                return last.filter(|last| self.is_open(*last));
+            }
+            (None, _) => return None,
         };
         let begins_anew = self.calls.get_mut(position).is_some_and(|call| call.is_followed_by(piece));
         (!begins_anew).then_some(position)
+    }
+
+    fn is_open(&mut self, position: usize) -> bool {
+        self.calls.get_mut(position).is_some_and(|call| !call.is_complete())
     }
 
     fn lacks_id(&mut self, position: usize) -> bool {
@@ -166,7 +179,7 @@ impl Call {
             self.arguments.clear();
             self.progress = Progress::default();
         }
-        let is_repeated = self.arguments == arguments && self.is_complete();
+        let is_repeated = self.is_complete() && is_same(&self.arguments, arguments);
         if !is_repeated {
             self.arguments.push_str(arguments);
             self.progress.push(arguments);
@@ -183,8 +196,9 @@ impl Call {
         }
     }
 
-    /// Whether a delta that names the same index or id is really the next call: servers that number every call 0 are known
-    /// by a new id and name after a call that is already whole, and those that give all calls one id by another whole input.
+    /// Whether a delta that names the same index or id is really the next call. Servers that number every call 0 are known
+    /// by a new id or name after a call that is already whole, and those that give all calls one id, or none, by another
+    /// whole input.
     fn is_followed_by(&mut self, piece: &Piece) -> bool {
         if piece.name.is_empty() || self.name.is_empty() {
             return false;
@@ -192,12 +206,14 @@ impl Call {
         if piece.id.is_empty() && self.id.is_empty() && self.index.is_none() {
             return self.is_complete();
         }
-        if !piece.id.is_empty() && piece.id == self.id {
-            let is_other = self.arguments != EMPTY && self.arguments != piece.arguments;
-            return is_other && self.is_complete() && Object::parse(&piece.arguments).is_ok();
+        if !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id {
+            return (self.arguments.is_empty() && piece.name != self.name) || self.is_complete();
         }
-        let has_other_id = !piece.id.is_empty() && !self.id.is_empty();
-        has_other_id && ((self.arguments.is_empty() && piece.name != self.name) || self.is_complete())
+        if !self.is_complete() {
+            return false;
+        }
+        let is_other_input = || self.arguments != EMPTY && !is_same(&self.arguments, &piece.arguments);
+        piece.name != self.name || (Object::parse(&piece.arguments).is_ok() && is_other_input())
     }
 
     fn is_complete(&mut self) -> bool {
@@ -218,6 +234,12 @@ fn announce(call: &mut Call, names: &ToolNames, numbering: &mut Numbering, event
 
 /// What an input without members looks like. It is held back until it is certain that no other input follows.
 const EMPTY: &str = "{}";
+
+/// Whether two whole inputs say the same, however they are spaced.
+fn is_same(first: &str, second: &str) -> bool {
+    first == second
+        || Tree::read(first).ok().is_some_and(|first| Tree::read(second).is_ok_and(|second| first == second))
+}
 
 /// A piece of text, or, from servers that do not stream arguments, the whole object.
 fn arguments(function: &Object<'_>) -> String {
@@ -289,6 +311,49 @@ mod tests {
         let second = r#"{"id":"a","function":{"name":"x","arguments":"{\"k\":2}"}}"#;
         assert_eq!(calls(&[first, second]), [call("a", "x", "{\"k\":1}"), call("a", "x", "{\"k\":2}")]);
         assert_eq!(calls(&[first, first]), [call("a", "x", "{\"k\":1}")]);
+    }
+
+    #[test]
+    fn calls_without_id_that_are_all_numbered_0_are_still_several() {
+        // What gateways to Gemini send: one whole call a chunk (su-kaka/gcli2api#406, omnigent-ai/omnigent#28).
+        let first = r#"{"index":0,"id":"","function":{"name":"x","arguments":"{\"k\":1}"}}"#;
+        let second = r#"{"index":0,"id":"","function":{"name":"x","arguments":"{\"k\":2}"}}"#;
+        let third = r#"{"index":0,"function":{"name":"y","arguments":"{\"k\":1}"}}"#;
+        let expected = [call("call_0", "x", "{\"k\":1}"), call("call_1", "x", "{\"k\":2}")];
+        assert_eq!(calls(&[first, second]), expected);
+        assert_eq!(calls(&[first, second, third])[2], call("call_2", "y", "{\"k\":1}"));
+        let empty = r#"{"index":0,"id":"","function":{"name":"z","arguments":"{}"}}"#;
+        assert_eq!(calls(&[empty, third]), [call("call_0", "z", "{}"), call("call_1", "y", "{\"k\":1}")]);
+    }
+
+    #[test]
+    fn a_call_whose_number_changes_is_one() {
+        // agno-agi/agno#8880, recorded from a server of DeepSeek: the head of the second call is numbered as the first.
+        let first = r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{\"k\":1}"}}"#;
+        let head = r#"{"index":0,"id":"b","function":{"name":"y","arguments":""}}"#;
+        let tail = [
+            r#"{"index":1,"function":{"arguments":"{\"k\""}}"#,
+            r#"{"index":1,"id":null,"function":{"name":null,"arguments":":2}"}}"#,
+        ];
+        let expected = [call("a", "x", "{\"k\":1}"), call("b", "y", "{\"k\":2}")];
+        assert_eq!(calls(&[first, head, tail[0], tail[1]]), expected);
+        let named = [
+            r#"{"index":1,"id":"b","function":{"name":"y","arguments":""}}"#,
+            r#"{"index":0,"id":"b","function":{"arguments":"{\"k\""}}"#,
+            r#"{"index":7,"id":"b","function":{"arguments":":2}"}}"#,
+        ];
+        assert_eq!(calls(&[first, named[0], named[1], named[2]]), expected);
+    }
+
+    #[test]
+    fn an_input_that_is_said_again_in_other_words_counts_once() {
+        let first = r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{\"k\":1}"}}"#;
+        for again in [
+            r#"{"index":0,"function":{"arguments":"{ \"k\": 1 }"}}"#,
+            r#"{"index":0,"id":"","function":{"name":"x","arguments":{"k": 1}}}"#,
+        ] {
+            assert_eq!(calls(&[first, again]), [call("a", "x", "{\"k\":1}")]);
+        }
     }
 
     #[test]
