@@ -55,6 +55,48 @@ fn what_no_event_told_is_read_from_the_final_response() {
 }
 
 #[test]
+fn what_came_without_deltas_is_read_where_it_is_complete() {
+    // LM Studio (earendil-works/pi#917): the arguments come once, and the item at its end has lost them.
+    responses(
+        &[
+            r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"fc_1","type":"function_call","call_id":"a","name":"t","arguments":""}}"#,
+            r#"{"type":"response.function_call_arguments.done","output_index":0,"item_id":"fc_1","arguments":"{\"k\":1}"}"#,
+            r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"fc_1","type":"function_call","call_id":"a","name":"t","arguments":"{}"}}"#,
+            DONE,
+        ],
+        json!({"toolCalls": [{"id": "a", "name": "t", "arguments": {"k": 1}}], "stopReason": "tool_use"}),
+    );
+    // The same for texts, of servers that end no item.
+    responses(
+        &[
+            r#"{"type":"response.output_text.done","output_index":1,"content_index":0,"text":"Hi"}"#,
+            r#"{"type":"response.refusal.done","output_index":2,"content_index":0,"refusal":"No."}"#,
+            DONE,
+        ],
+        json!({"text": "Hi", "refusal": "No.", "stopReason": "refusal"}),
+    );
+    // Where deltas came, nothing is said twice.
+    responses(
+        &[
+            r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a","name":"t","arguments":""}}"#,
+            r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"k\":1}"}"#,
+            r#"{"type":"response.function_call_arguments.done","output_index":0,"arguments":"{\"k\":1}"}"#,
+            r#"{"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"Hi"}"#,
+            r#"{"type":"response.output_text.done","output_index":1,"content_index":0,"text":"Hi"}"#,
+            r#"{"type":"response.reasoning_summary_text.delta","output_index":2,"summary_index":0,"delta":"H"}"#,
+            r#"{"type":"response.reasoning_summary_text.done","output_index":2,"summary_index":0,"text":"H"}"#,
+            r#"{"type":"response.reasoning_summary_text.delta","output_index":2,"summary_index":1,"delta":"m"}"#,
+            r#"{"type":"response.reasoning_summary_text.done","output_index":2,"summary_index":1,"text":"m"}"#,
+            DONE,
+        ],
+        json!({
+            "text": "Hi", "thinking": "Hm",
+            "toolCalls": [{"id": "a", "name": "t", "arguments": {"k": 1}}], "stopReason": "tool_use",
+        }),
+    );
+}
+
+#[test]
 fn a_tool_that_takes_free_text_is_called_with_it() {
     // platform.openai.com/docs/guides/function-calling, "Custom tools"
     responses(

@@ -107,11 +107,38 @@ impl ResponseDecoder {
 
     fn delta(&mut self, item: u64, payload: &Object<'_>, kind: BlockKind, events: &mut Vec<ModelEvent>) {
         let Some(text) = payload.string("delta").filter(|text| !text.is_empty()) else { return };
+        if let Some(open) = self.block(item, payload, kind, events) {
+            write(open, text, events);
+        }
+    }
+
+    /// What is said at once: the whole of what the deltas said, from servers that send none. LM Studio leaves it out of the
+    /// item at its end.
+    fn whole(
+        &mut self,
+        item: u64,
+        text: Option<String>,
+        payload: &Object<'_>,
+        kind: BlockKind,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        write_if_silent(self.block(item, payload, kind, events), Some(text), events);
+    }
+
+    /// The block that an event about a part of an item goes on with.
+    fn block(
+        &mut self,
+        item: u64,
+        payload: &Object<'_>,
+        kind: BlockKind,
+        events: &mut Vec<ModelEvent>,
+    ) -> Option<&mut OpenBlock<Content>> {
         // Of an item that is complete everything was said.
         if self.complete.contains(&item) {
-            return;
+            return None;
         }
-        let open = match kind {
+        match kind {
             BlockKind::Text | BlockKind::Refusal => {
                 self.refused |= kind == BlockKind::Refusal;
                 self.open(item, payload.integer("content_index").unwrap_or_default(), kind, events)
@@ -119,9 +146,6 @@ impl ResponseDecoder {
             BlockKind::Reasoning => self.open(item, 0, kind, events),
             // Arguments of a call that was never announced come whole with the item.
             BlockKind::Call => self.open.find(item, |content| content.kind == kind),
-        };
-        if let Some(open) = open {
-            write(open, text, events);
         }
     }
 
@@ -293,6 +317,15 @@ impl Protocol for ResponseDecoder {
                 self.delta(index, payload, BlockKind::Reasoning, events);
             }
             "response.function_call_arguments.delta" => self.delta(index, payload, BlockKind::Call, events),
+            "response.output_text.done" => {
+                self.whole(index, payload.string("text"), payload, BlockKind::Text, events);
+            }
+            "response.refusal.done" => {
+                self.whole(index, payload.string("refusal"), payload, BlockKind::Refusal, events);
+            }
+            "response.function_call_arguments.done" => {
+                self.whole(index, payload.string("arguments"), payload, BlockKind::Call, events);
+            }
             // The second is what some servers call the first.
             "response.completed"
             | "response.done"
