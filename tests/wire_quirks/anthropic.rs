@@ -39,6 +39,21 @@ fn a_message_may_be_announced_twice_but_not_begin_twice() {
 }
 
 #[test]
+fn a_count_of_0_takes_nothing_back() {
+    // envoyproxy/ai-gateway#1631: the last count speaks of the output only, and says 0 for the rest.
+    let text = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}"#;
+    let end = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":5}}"#;
+    let whole = json!({"input": 3, "output": 5, "cacheRead": 2, "cacheWrite": 1});
+    anthropic(&[START, text, end, STOP], json!({"text": "Hi", "stopReason": "stop", "usage": whole}));
+    // LiteLLM and SGLang: the other way round. A 0 that is never corrected is one.
+    let start = r#"{"type":"message_start","message":{"id":"m","content":[],"usage":{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}}"#;
+    let end =
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":11,"output_tokens":5}}"#;
+    let whole = json!({"input": 11, "output": 5, "cacheRead": 0, "cacheWrite": null});
+    anthropic(&[start, text, end, STOP], json!({"text": "Hi", "stopReason": "stop", "usage": whole}));
+}
+
+#[test]
 fn an_index_that_is_used_again_is_another_block() {
     let start = |name: &str| {
         format!(

@@ -78,16 +78,21 @@ impl MessageDecoder {
         self.stop_word = message.string("stop_reason");
     }
 
-    /// Usage is cumulative: a later number replaces an earlier one, and one that is absent does not.
+    /// Usage is cumulative: a later number replaces an earlier one, and one that is absent does not, nor does a 0: gateways
+    /// write it in the one or the other of the two events that count.
     fn count(&mut self, usage: Option<Object<'_>>, events: &mut Vec<ModelEvent>) {
         let Some(usage) = usage else { return };
-        let details = usage.object("output_tokens_details");
+        let details = usage.object("output_tokens_details").unwrap_or_default();
+        let latest = |object: &Object<'_>, member, before: Option<u64>| match object.integer(member) {
+            Some(0) | None => before.or(object.integer(member)),
+            later => later,
+        };
         let counted = Usage {
-            input: usage.integer("input_tokens").or(self.usage.input),
-            output: usage.integer("output_tokens").or(self.usage.output),
-            cache_read: usage.integer("cache_read_input_tokens").or(self.usage.cache_read),
-            cache_write: usage.integer("cache_creation_input_tokens").or(self.usage.cache_write),
-            reasoning: details.and_then(|details| details.integer("thinking_tokens")).or(self.usage.reasoning),
+            input: latest(&usage, "input_tokens", self.usage.input),
+            output: latest(&usage, "output_tokens", self.usage.output),
+            cache_read: latest(&usage, "cache_read_input_tokens", self.usage.cache_read),
+            cache_write: latest(&usage, "cache_creation_input_tokens", self.usage.cache_write),
+            reasoning: latest(&details, "thinking_tokens", self.usage.reasoning),
             cost: None,
         };
         if counted != self.usage {
