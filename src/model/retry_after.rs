@@ -1,14 +1,14 @@
 //! How long a provider asks to be left alone: standard and vendor headers, and what only stands in the body.
 
 use super::http::ResponseHead;
-use crate::json::Object;
+use crate::json::{Object, read_string};
 
 /// The wait in milliseconds that the answer asks for, if it does.
 ///
 /// Dates are read against the `date` header of the same answer, so that the clocks of both sides do not matter. The driver adds
 /// one where there is none.
 pub(super) fn retry_after(head: &ResponseHead, body: Option<&Object<'_>>, message: &str) -> Option<u64> {
-    from_header(head).or_else(|| body.and_then(from_body)).or_else(|| from_message(message))
+    from_header(head).or_else(|| from_body(body?, head)).or_else(|| from_message(message))
 }
 
 fn from_header(head: &ResponseHead) -> Option<u64> {
@@ -51,16 +51,24 @@ fn until_reset(value: &str, now: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Google's `RetryInfo` among the details of an error.
-fn from_body(error: &Object<'_>) -> Option<u64> {
-    error.objects("details").iter().find_map(|detail| duration(&detail.string("retryDelay")?))
+/// Google's `RetryInfo` among the details of an error, and the headers that OpenRouter repeats among them.
+fn from_body(error: &Object<'_>, head: &ResponseHead) -> Option<u64> {
+    let delay = error.objects("details").iter().find_map(|detail| duration(&detail.string("retryDelay")?));
+    delay.or_else(|| {
+        let headers = error.object("metadata")?.object("headers")?;
+        let now = head.header("date").and_then(unix_seconds);
+        let reset = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-ratelimit-reset"))?.1;
+        until_reset(read_string(reset.get()).as_deref().unwrap_or(reset.get()), now)
+    })
 }
 
-/// OpenAI and Groq write it into the sentence (`Please try again in 7.66s.`), and so do Google (`Please retry in 24.5s.`) and
-/// Azure (`Please retry after 6 seconds.`).
+/// OpenAI and Groq write it into the sentence (`Please try again in 7.66s.`), and so do Google (`Please retry in 24.5s.`),
+/// Azure (`Please retry after 6 seconds.`) and Moonshot (`please try again after 1 seconds`).
 fn from_message(message: &str) -> Option<u64> {
-    let (_, rest) =
-        ["try again in ", "retry in ", "retry after "].iter().find_map(|words| message.split_once(words))?;
+    let message = message.to_ascii_lowercase();
+    let (_, rest) = ["try again in ", "try again after ", "retry in ", "retry after "]
+        .iter()
+        .find_map(|words| message.split_once(words))?;
     let mut words = rest.split_whitespace();
     let word = words.next()?;
     if words.next().is_some_and(|unit| unit.starts_with("second")) {
@@ -206,6 +214,13 @@ mod tests {
         assert_eq!(retry_after(&head(&[]), None, "Limit reached. Please try again in 7.66s. Visit x"), Some(7660));
         assert_eq!(retry_after(&head(&[]), None, "rate limit. Please retry after 6 seconds. See x"), Some(6000));
         assert_eq!(retry_after(&head(&[]), None, "Please retry in 24.5s."), Some(24_500));
+        let moonshot = "Your account reached max request: 1, please try again after 1 seconds";
+        assert_eq!(retry_after(&head(&[]), None, moonshot), Some(1000));
+        assert_eq!(retry_after(&head(&[]), None, "Rate limited. Retry after 20s"), Some(20_000));
+        let headers =
+            r#"{"code":429,"metadata":{"headers":{"X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1767225605500"}}}"#;
+        let date = head(&[("date", "Thu, 01 Jan 2026 00:00:00 GMT")]);
+        assert_eq!(retry_after(&date, Some(&Object::parse(headers).unwrap()), ""), Some(5500));
         assert_eq!(retry_after(&head(&[]), None, "Please retry after some time"), None);
         assert_eq!(retry_after(&head(&[]), None, "try again in a moment"), None);
         assert_eq!(retry_after(&head(&[]), None, "try again in 3 days"), None);

@@ -30,6 +30,76 @@ fn success_in_the_status_and_failure_in_the_body() {
 }
 
 #[test]
+fn what_the_provider_behind_a_gateway_said_counts() {
+    // OpenRouter (reVrost/go-openrouter#21, open-webui/computer#293): its own sentence says nothing.
+    let wrapped = |code: u16, raw: &str| {
+        json!({"error": {"message": "Provider returned error", "code": code, "metadata": {"raw": raw, "provider_name": "P"}}})
+            .to_string()
+    };
+    for (code, raw, kind, told) in [
+        (
+            400,
+            r#"{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum","type":"invalid_request_error"}}"#,
+            "context_overflow",
+            "Provider returned error: prompt is too long",
+        ),
+        (400, r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#, "context_overflow", ": m"),
+        (
+            400,
+            r#"[{"error":{"code":400,"message":"no such field","status":"INVALID_ARGUMENT"}}]"#,
+            "bad_request",
+            "no such field",
+        ),
+        (400, r#"{"detail":"no such model"}"#, "bad_request", "no such model"),
+        (429, "m is temporarily rate-limited upstream. Please retry shortly", "rate_limit", "rate-limited upstream"),
+        (502, "", "server", "Provider returned error"),
+    ] {
+        let body = wrapped(code, raw);
+        error(code, &[], &body, json!({"kind": kind, "message_contains": told}));
+        error(200, &[], &format!("data: {body}\n\n"), json!({"kind": kind, "message_contains": told}));
+    }
+    // Others put the provider's whole error where the sentence is.
+    let inner = r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#;
+    let body = json!({"error": {"message": inner}}).to_string();
+    error(
+        200,
+        &[],
+        &format!("data: {body}\n\n"),
+        json!({"kind": "overloaded", "message_contains": ": The model is overloaded."}),
+    );
+}
+
+#[test]
+fn a_status_that_is_a_text_is_one() {
+    // LiteLLM, within a stream
+    for (code, kind) in
+        [("429", "rate_limit"), ("401", "auth"), ("400", "bad_request"), ("503", "overloaded"), ("500", "server")]
+    {
+        let body = format!(
+            "data: {{\"error\": {{\"message\": \"litellm.APIError: m\", \"type\": \"None\", \"param\": \"None\", \"code\": \"{code}\"}}}}\n\n"
+        );
+        error(200, &[], &body, json!({"kind": kind, "message_contains": "litellm.APIError: m"}));
+    }
+}
+
+#[test]
+fn a_sentence_is_found_however_deep_it_is() {
+    for body in [
+        // What FastAPI makes of an exception with an object, as in LiteLLM's proxy
+        r#"{"detail":{"error":"no such model"}}"#,
+        r#"{"detail":{"message":"no such model","code":"x"}}"#,
+        r#"{"error":{"error":{"message":"no such model"}}}"#,
+        r#"{"error":{"message":{"detail":[{"msg":"no such model"}]}}}"#,
+        r#"{"errors":["no such model"]}"#,
+        r#"{"error":[{"message":"no such model"}]}"#,
+    ] {
+        error(400, &[], body, json!({"kind": "bad_request", "message_contains": "no such model"}));
+        error(200, &[], body, json!({"message_contains": "no such model"}));
+    }
+    error(500, &[], r#"{"detail":{"message":"m","type":"insufficient_quota"}}"#, json!({"kind": "quota"}));
+}
+
+#[test]
 fn an_error_in_an_event_of_an_answer_that_failed() {
     let body = "event: error\ndata: {\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit_error\"}}\n\n";
     error(
@@ -73,6 +143,12 @@ fn a_full_context_window_is_known_by_the_words_of_each_server() {
         "prompt token count of 130000 exceeds the limit of 128000",
         "Prompt contains 66000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
         "Input validation error: `inputs tokens + max_new_tokens must be <= 4096`",
+        // Bedrock, Vertex, LM Studio, LiteLLM
+        "ValidationException: Input exceeds the max input token limit",
+        "Unable to submit request because the input token count is 32825 but model only supports up to 32768.",
+        "The number of tokens to keep from the initial prompt is greater than the context length.",
+        "the context length is only 4096 tokens",
+        "litellm.BadRequestError: ContextWindowExceededError: m",
     ] {
         let body = json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string();
         error(400, &[], &body, json!({"kind": "context_overflow"}));

@@ -7,6 +7,8 @@ mod words;
 use redaction::redacted;
 use words::{BY_PHRASE, BY_WORD, SERVER_WORDS};
 
+use serde_json::value::RawValue;
+
 use super::http::ResponseHead;
 use super::retry_after::retry_after;
 use crate::error::{Error, ErrorKind};
@@ -15,8 +17,7 @@ use crate::json::{Object, read_string};
 /// The error of an answer whose status says that it failed.
 pub(super) fn from_response(head: &ResponseHead, body: &str) -> Error {
     let body = body.trim_start_matches('\u{feff}').trim();
-    // Google wraps errors of streams in a list.
-    let body = body.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(body);
+    let body = unlisted(body);
     // Gateways put it into an event of a stream.
     let event = body.lines().find_map(|line| line.strip_prefix("data:")).filter(|_| !body.starts_with('{'));
     let body = event.map_or(body, str::trim);
@@ -95,6 +96,36 @@ struct Report {
 
 impl Report {
     fn read(object: &Object<'_>, head: &ResponseHead) -> Self {
+        let mut report = Self::read_outer(object, head);
+        // OpenRouter repeats what the provider behind it said, whatever that is; others put it where the sentence is.
+        let inner = object.object("error");
+        let metadata = inner.as_ref().unwrap_or(object).object("metadata");
+        match metadata.and_then(|metadata| metadata.string("raw")).filter(|raw| !raw.trim().is_empty()) {
+            Some(raw) => report.add(&raw, ": "),
+            None if report.message.starts_with(['{', '[']) => {
+                let message = std::mem::take(&mut report.message);
+                report.add(&message, "");
+            }
+            None => {}
+        }
+        report
+    }
+
+    /// Adds what another server said, in JSON or in words.
+    fn add(&mut self, text: &str, separator: &str) {
+        let mut message = shortened(text.trim());
+        if let Ok(object) = Object::parse(unlisted(text.trim())) {
+            let inner = Self::read_outer(&object, &ResponseHead::default());
+            self.status = self.status.or(inner.status);
+            self.words.extend(inner.words);
+            if !inner.message.is_empty() {
+                message = inner.message;
+            }
+        }
+        self.message = if self.message.is_empty() { message } else { format!("{}{separator}{message}", self.message) };
+    }
+
+    fn read_outer(object: &Object<'_>, head: &ResponseHead) -> Self {
         let inner = object.object("error");
         let error = inner.as_ref().unwrap_or(object);
         let message =
@@ -102,17 +133,19 @@ impl Report {
         let mut words = Vec::new();
         let mut code = None;
         let mut status = Some(head.status).filter(|status| *status >= 400);
-        for source in [Some(error), inner.is_some().then_some(object)].into_iter().flatten() {
+        let detail = object.object("detail");
+        for source in [Some(error), inner.is_some().then_some(object), detail.as_ref()].into_iter().flatten() {
             for member in ["code", "type", "status", "status_code", "__type"] {
                 let Some(raw) = source.get(member) else { continue };
-                if let Some(word) = read_string(raw.get()) {
-                    if word != "error" && !word.is_empty() {
-                        words.push(normalized(&word));
-                        code.get_or_insert(word);
-                    }
-                } else if let Ok(number) = raw.get().parse::<u16>() {
-                    // Gateways answer 200 and put the status they mean into the body.
+                let word = read_string(raw.get());
+                // Gateways answer 200 and put the status they mean into the body, LiteLLM as a text.
+                if let Ok(number) = word.as_deref().unwrap_or(raw.get()).parse::<u16>() {
                     status = status.or(Some(number).filter(|number| (400..600).contains(number)));
+                }
+                // LiteLLM writes `None` for nothing.
+                if let Some(word) = word.filter(|word| !matches!(word.as_str(), "" | "error" | "None" | "null")) {
+                    words.push(normalized(&word));
+                    code.get_or_insert(word);
                 }
             }
         }
@@ -232,19 +265,41 @@ const fn what_happened(kind: ErrorKind) -> &'static str {
 }
 
 fn message(object: &Object<'_>) -> Option<String> {
+    message_within(object, 0)
+}
+
+/// How deep in an object a sentence is looked for; the deepest seen is at two.
+const MAX_MESSAGE_DEPTH: usize = 4;
+
+fn message_within(object: &Object<'_>, depth: usize) -> Option<String> {
+    if depth > MAX_MESSAGE_DEPTH {
+        return None;
+    }
     for member in ["message", "error", "detail", "msg", "Message", "error_description", "errors"] {
         let Some(raw) = object.get(member) else { continue };
         if let Some(text) = read_string(raw.get()).filter(|text| !text.is_empty()) {
             return Some(shortened(&text));
         }
+        // Gateways put errors into errors: `{"detail":{"error":…}}`.
+        if let Some(told) = object.object(member).and_then(|inner| message_within(&inner, depth + 1)) {
+            return Some(told);
+        }
         // FastAPI lists what is wrong: `{"detail":[{"loc":…,"msg":…}]}`; Cloudflare does in `errors`.
-        let told = |element: &Object<'_>| element.string("msg").or_else(|| element.string("message"));
-        let listed: Vec<_> = object.objects(member).iter().filter_map(told).collect();
+        let told = |element: &RawValue| match Object::parse(element.get()) {
+            Ok(element) => message_within(&element, depth + 1),
+            Err(_) => read_string(element.get()),
+        };
+        let listed: Vec<_> = object.array(member).unwrap_or_default().into_iter().filter_map(told).collect();
         if !listed.is_empty() {
             return Some(shortened(&listed.join("; ")));
         }
     }
     None
+}
+
+/// Google wraps errors of streams in a list.
+fn unlisted(body: &str) -> &str {
+    body.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(body)
 }
 
 fn shortened(text: &str) -> String {

@@ -144,6 +144,12 @@ pub(super) const BY_PHRASE: &[(ErrorKind, &[&str])] = &[
             "exceeded model token limit",
             "reduce the length of the messages",
             "too many input tokens",
+            "number of input tokens",
+            "max input token",
+            "input token count",
+            "context length is only",
+            "greater than the context length",
+            "contextwindowexceeded",
         ],
     ),
     (
