@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crablet::model::openai_chat::{self, Profile};
 use crablet::model::{
     Access, Content, Credentials, Effort, EncodedCache, File, FileData, FileKinds, Model, ModelRequest, Part,
-    Reasoning, RequestOptions, ToolChoice, anthropic, azure, bedrock, gemini, openai_responses, vertex,
+    Reasoning, RequestOptions, ResponseHead, ToolChoice, anthropic, azure, bedrock, gemini, openai_responses, vertex,
 };
 use crablet::{ErrorKind, Millis};
 use serde_json::{Value, json};
@@ -53,6 +53,89 @@ fn reasoning_goes_back_only_to_the_model_it_came_from() {
         let text = body(&switched).to_string();
         assert!(!text.contains("c2ln") && !text.contains("Hm."), "{text}");
     }
+}
+
+/// api-docs.deepseek.com, "Thinking Mode": after a call, all that was reasoned goes back, or the request is refused; so is a message
+/// without any (earendil-works/pi#3835), and one with an empty text (NousResearch/hermes-agent#18263).
+#[test]
+fn deepseek_gets_reasoning_with_every_message() {
+    let model = openai_chat::model(Profile::DeepSeek, "deepseek-v4-pro");
+    let other = openai_chat::model(Profile::Custom, "other");
+    let mut request = conversation(&model, "{}");
+    let said = |text: &str| Part::Text { text: text.into(), replay: None };
+    request.messages.extend([
+        assistant("5", &model, vec![Part::Reasoning { text: "So.".into(), replay: None }, said("It is A.")]),
+        user("6", vec![text("Sure?")]),
+        assistant("7", &other, vec![Part::Reasoning { text: "Well.".into(), replay: None }, said("Yes.")]),
+        user("8", vec![text("Thanks.")]),
+    ]);
+    // One cache for both, since what was encoded for the one must not be sent with the other.
+    let mut cache = EncodedCache::default();
+    let mut reasoning = |request: &ModelRequest| -> Vec<Value> {
+        let sent = wire::replay::wire(&request.model).encode(request, &mut cache).unwrap().body;
+        let sent: Value = serde_json::from_slice(&sent).unwrap();
+        let messages = sent["messages"].as_array().unwrap().iter();
+        let spoken = messages.filter(|message| message["role"] == "assistant");
+        spoken.map(|message| message["reasoning_content"].clone()).collect()
+    };
+    assert_eq!(reasoning(&request), ["Hm.", "So.", " "]);
+    request.options = options(|options| options.reasoning = Some(Reasoning::Off));
+    assert_eq!(reasoning(&request), [json!("Hm."), json!("So."), Value::Null]);
+}
+
+/// A server that is not known gets reasoning back as it wrote it: Kimi's and DeepSeek's models refuse a call without it, wherever
+/// they are served (mastra-ai/mastra#12592, charmbracelet/crush#2754).
+#[test]
+fn an_unknown_server_gets_reasoning_back_in_the_member_that_it_came_in() {
+    let model = openai_chat::compatible("https://gateway.example/v1", "kimi-k2.6");
+    for member in ["reasoning_content", "reasoning", "reasoning_text"] {
+        let delta =
+            |delta: String| format!("data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
+        let call = r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"find","arguments":"{}"}}]}"#;
+        let stream = [
+            delta(r#"{"role":"assistant"}"#.to_owned()),
+            delta(format!(r#"{{"{member}":"H"}}"#)),
+            delta(format!(r#"{{"content":"","{member}":"m"}}"#)),
+            delta(call.to_owned()),
+            "data: [DONE]\n\n".to_owned(),
+        ];
+        let head = ResponseHead { status: 200, headers: Vec::new() };
+        for pieces in wire::bytes::cuttings(stream.concat().as_bytes()).into_iter().take(40) {
+            let answer = wire::replay::assemble(&wire::replay::events(&model, &head, pieces));
+            let mut request = simple(model.clone());
+            request.messages.push(assistant("2", &model, answer.content));
+            let sent = body(&request)["messages"][1].clone();
+            assert_eq!((&sent[member], &sent["tool_calls"][0]["id"]), (&json!("Hm"), &json!("a")), "{member}");
+            let members = sent.as_object().unwrap().keys().filter(|name| name.starts_with("reasoning"));
+            assert_eq!(members.count(), 1, "{sent}");
+        }
+    }
+}
+
+/// Servers of other models that speak Anthropic's protocol sign no thinking and refuse a turn without it
+/// (NousResearch/hermes-agent#16748); Anthropic refuses thinking without a signature.
+#[test]
+fn unsigned_thinking_goes_back_only_to_those_who_sign_none() {
+    let sent = |model: Model| body(&conversation(&model, "{}"))["messages"][1]["content"][0].clone();
+    let unsigned = json!({"type": "thinking", "thinking": "Hm.", "signature": ""});
+    let deepseek = anthropic::model("deepseek-v4-pro").with_base_url("https://api.deepseek.com/anthropic");
+    assert_eq!(sent(deepseek), unsigned);
+    let claude = || anthropic::model("claude-sonnet-4-5");
+    assert_eq!(sent(claude())["type"], "text");
+    assert_eq!(sent(claude().with_base_url("https://api.anthropic.com/v1"))["type"], "text");
+}
+
+/// agentscope-ai/agentscope-java#1270: DashScope demands content beside calls; platform.minimax.io, "Compatible OpenAI API": reasoning
+/// stands in the text unless it is told to split.
+#[test]
+fn servers_get_what_they_miss_else() {
+    let mut qwen = conversation(&openai_chat::model(Profile::Qwen, "qwen3-max"), "{}");
+    let model = qwen.model.clone();
+    qwen.messages.push(assistant("5", &model, vec![wire::intent::call("call_3", "find", "{}")]));
+    let messages = body(&qwen)["messages"].clone();
+    let last = messages.as_array().unwrap().iter().rfind(|message| message["role"] == "assistant").unwrap();
+    assert_eq!(last["content"], "");
+    assert_eq!(body(&simple(openai_chat::model(Profile::MiniMax, "MiniMax-M3")))["reasoning_split"], true);
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl<'request> Draft<'request> {
             id: &request.model.id,
             model: request.model.reference(),
             rules,
-            cache: cache.open(&request.model),
+            cache: cache.open(&request.model, rules),
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::message::{Message, ModelRef};
 use super::request::{FileKinds, Model, ToolSpec};
-use super::transcript::{self, BEGINNING, CallIds, GO_ON, Group, Reader, Turn, TurnContent};
+use super::transcript::{self, BEGINNING, CallIds, GO_ON, Group, Reader, Rules, Turn, TurnContent};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::work;
@@ -32,12 +32,13 @@ pub struct EncodedCache {
     tools: Option<CachedTools>,
 }
 
-/// Everything of a model that its encoding depends on. The address is there since it can choose the server's peculiarities.
+/// Everything that the encoding of a history depends on. The address is there since it can choose the server's peculiarities.
 #[derive(Debug, PartialEq, Eq)]
 struct CachedReader {
     model: ModelRef,
     address: Option<Arc<str>>,
     files: FileKinds,
+    rules: Rules,
 }
 
 #[derive(Debug)]
@@ -81,12 +82,13 @@ impl EncodedCache {
     }
 
     /// Opens the cache for a request; what earlier requests left is evicted if it is too much.
-    pub(super) fn open(&mut self, model: &Model) -> OpenCache<'_> {
+    pub(super) fn open(&mut self, model: &Model, rules: Rules) -> OpenCache<'_> {
         // First all but the last one.
         while self.histories.len() > MAX_HISTORIES || self.bytes() > MAX_CACHE_BYTES {
             self.histories.remove(0);
         }
-        let reader = CachedReader { model: model.reference(), address: model.address().cloned(), files: model.files };
+        let address = model.address().cloned();
+        let reader = CachedReader { model: model.reference(), address, files: model.files, rules };
         let known = self.readers.iter().position(|known| *known == reader);
         let position = known.unwrap_or_else(|| {
             self.readers.push(reader);

@@ -36,7 +36,7 @@ pub(super) struct Reader<'model> {
 }
 
 /// What a wire demands of a history.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
     pub(super) ids: IdRule,
     /// Whether a blank text can carry data that the model wants back.
@@ -49,6 +49,8 @@ pub(super) struct Rules {
     pub(super) ends_with_user: bool,
     /// Whether messages of the user that follow each other must be one.
     pub(super) merges_user: bool,
+    /// Whether a message of the model that nothing was reasoned about is refused.
+    pub(super) demands_reasoning: bool,
 }
 
 impl Rules {
@@ -60,6 +62,7 @@ impl Rules {
         begins_with_user: false,
         ends_with_user: false,
         merges_user: false,
+        demands_reasoning: false,
     };
 }
 

@@ -119,7 +119,9 @@ fn reasoning_of(model: &Model) -> &'static str {
         "openai-responses" | "azure-responses" => {
             r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"RU5D"}"#
         }
-        _ => r#"{"reasoning_details":[{"type":"reasoning.text","text":"Hm.","signature":"c2ln","index":0}]}"#,
+        _ => {
+            r#"{"member":"reasoning_content","reasoning_details":[{"type":"reasoning.text","text":"Hm.","signature":"c2ln","index":0}]}"#
+        }
     }
 }
 

@@ -35,7 +35,8 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
         }
         body.set("system", listed(&[block]));
     }
-    body.set_list("messages", draft.turns(&encode_turn)?);
+    let takes_unsigned = takes_unsigned(request);
+    body.set_list("messages", draft.turns(&|turn| encode_turn(turn, takes_unsigned))?);
     let tools = draft.tools(&|members, schema| format!("{{{members}\"input_schema\":{schema}}}"))?;
     if !tools.is_empty() {
         body.set_list("tools", tools.elements());
@@ -101,7 +102,7 @@ fn tool_choice(options: &RequestOptions) -> Option<String> {
 
 /// One or two messages: what the model said, and the results of its calls in one message of the user, as the protocol
 /// demands.
-fn encode_turn(turn: &Turn<'_>) -> String {
+fn encode_turn(turn: &Turn<'_>, takes_unsigned: bool) -> String {
     match turn {
         Turn::User(content) => message("user", &content_blocks(content)),
         Turn::Assistant { parts, results, is_paused } => {
@@ -109,7 +110,7 @@ fn encode_turn(turn: &Turn<'_>) -> String {
             while matches!(sent.last(), Some(TurnPart::Reasoning { .. })) {
                 sent.pop();
             }
-            let blocks: Vec<_> = sent.into_iter().filter_map(part_block).collect();
+            let blocks: Vec<_> = sent.into_iter().filter_map(|part| part_block(part, takes_unsigned)).collect();
             let results: Vec<_> = results.iter().map(result_block).collect();
             let mut messages = Vec::new();
             if !blocks.is_empty() {
@@ -145,7 +146,13 @@ fn message(role: &str, blocks: &[String]) -> String {
     filled(r#"{"role":$,"content":@}"#, &[role, &listed(blocks)])
 }
 
-fn part_block(part: &TurnPart<'_>) -> Option<String> {
+/// Whether thinking goes back without a signature. The service itself signs all, and refuses what is not. Servers of other models
+/// that speak its protocol sign none, and refuse a turn whose thinking is missing (api-docs.deepseek.com, "Thinking Mode").
+fn takes_unsigned(request: &ModelRequest) -> bool {
+    request.model.address().is_some_and(|address| !address.contains(".anthropic.com"))
+}
+
+fn part_block(part: &TurnPart<'_>, takes_unsigned: bool) -> Option<String> {
     Some(match part {
         TurnPart::Text { text, replay } => {
             let mut block = text_block(text);
@@ -155,7 +162,7 @@ fn part_block(part: &TurnPart<'_>) -> Option<String> {
         TurnPart::Reasoning { text, replay } => match (member("signature", *replay), member("redacted", *replay)) {
             (Some(signature), _) => filled(r#"{"type":"thinking","thinking":$,"signature":@}"#, &[text, &signature]),
             (None, Some(data)) => filled(r#"{"type":"redacted_thinking","data":@}"#, &[&data]),
-            // Thinking without its signature is refused.
+            (None, None) if takes_unsigned => filled(r#"{"type":"thinking","thinking":$,"signature":""}"#, &[text]),
             (None, None) => return None,
         },
         TurnPart::Call(call) => {

@@ -27,6 +27,10 @@ pub(super) struct ChatDecoder {
     usage: Usage,
     /// Whether the provider says what the answer costs.
     says_cost: bool,
+    /// Whether reasoning goes back in the member that it came in.
+    keeps_member: bool,
+    /// That member.
+    reasoning_member: Option<&'static str>,
     sources: OrderedSet<String>,
     refused: bool,
     finish: Option<String>,
@@ -48,17 +52,22 @@ enum BlockKind {
     Reasoning,
 }
 
+/// The members that servers write reasoning into. Some write it into several; the first that has any counts.
+pub(super) const REASONING_MEMBERS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
 /// The most sources of one answer; those behind it are left out.
 const MAX_SOURCES: usize = 1024;
 
 impl ChatDecoder {
-    pub(super) fn new(tools: &[ToolSpec], says_cost: bool) -> Self {
+    pub(super) fn new(tools: &[ToolSpec], says_cost: bool, keeps_member: bool) -> Self {
         Self {
             numbering: Numbering::default(),
             open: None,
             calls: Calls::new(tools),
             usage: Usage::default(),
             says_cost,
+            keeps_member,
+            reasoning_member: None,
             sources: OrderedSet::new(),
             refused: false,
             finish: None,
@@ -136,13 +145,14 @@ impl ChatDecoder {
         }
     }
 
-    /// The same text comes in up to three members of one delta; the first that has any counts.
+    /// The same text comes in up to three members of one delta.
     fn reasoning(&mut self, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
         let pieces: Vec<Tree> = delta.read("reasoning_details").unwrap_or_default();
-        let named = ["reasoning_content", "reasoning", "reasoning_text"]
+        let named = REASONING_MEMBERS
             .into_iter()
-            .find_map(|member| delta.string(member).filter(|text| !text.is_empty()));
-        let text = named.or_else(|| Some(details::text(&pieces)));
+            .find_map(|member| Some((member, delta.string(member).filter(|text| !text.is_empty())?)));
+        self.reasoning_member = named.as_ref().map(|(member, _)| *member).or(self.reasoning_member);
+        let text = named.map(|(_, text)| text).or_else(|| Some(details::text(&pieces)));
         self.write(BlockKind::Reasoning, text, events);
         if !pieces.is_empty() {
             self.open(BlockKind::Reasoning, events);
@@ -199,7 +209,11 @@ impl ChatDecoder {
             BlockKind::Text => ModelEvent::TextEnd { block, replay: None },
             BlockKind::Refusal => ModelEvent::TextEnd { block, replay: RawJson::parse(r#"{"refusal":true}"#).ok() },
             BlockKind::Reasoning => {
-                let replay = if details.is_empty() { None } else { replay(&details) };
+                let replay = match self.reasoning_member.filter(|_| self.keeps_member) {
+                    Some(member) if details.is_empty() => RawJson::parse(filled(r#"{"member":$}"#, &[member])).ok(),
+                    _ if details.is_empty() => None,
+                    _ => replay(&details),
+                };
                 ModelEvent::ReasoningEnd { block, replay }
             }
         });
@@ -314,6 +328,7 @@ impl Protocol for ChatDecoder {
     fn scan(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> bool {
         // The first chunk names the answer, which the scanner does not read.
         let Some(delta) = self.numbering.is_started().then(|| ChatDelta::scan(payload)).flatten() else { return false };
+        self.reasoning_member = delta.reasoning_member.or(self.reasoning_member);
         self.write(BlockKind::Reasoning, Some(delta.reasoning), events);
         self.write(BlockKind::Text, Some(delta.content), events);
         if let Some(call) = delta.call {

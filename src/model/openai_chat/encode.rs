@@ -11,6 +11,7 @@ use super::super::names::wire_tool_name;
 use super::super::output::OutputStyle;
 use super::super::request::{CacheRetention, ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice};
 use super::super::transcript::{Rules, Turn, TurnCall, TurnContent, TurnPart, TurnResult, left_out};
+use super::decode::REASONING_MEMBERS;
 use super::details;
 use super::profile::{Audio, Cache, Documents, ReasoningReplay, ReasoningStyle, Traits};
 use crate::error::Error;
@@ -22,6 +23,8 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
         ends_turn_with_reasoning: true,
         ends_with_user: traits.ends_with_user,
         merges_user: traits.merges_user,
+        demands_reasoning: traits.replay == ReasoningReplay::Always
+            && request.options.reasoning != Some(Reasoning::Off),
         ..Rules::DEFAULT
     };
     let mut draft = Draft::new(request, rules, cache)?;
@@ -37,7 +40,7 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
     if let Some(instructions) = draft.instructions() {
         messages.push(message(traits.system_role, &quoted(instructions)).into());
     }
-    messages.extend(draft.turns(&|turn| encode_turn(turn, traits))?);
+    messages.extend(draft.turns(&|turn| encode_turn(turn, traits, rules.demands_reasoning))?);
     body.set_list("messages", messages);
     let tools = draft.tools(&|members, schema| {
         format!("{{\"type\":\"function\",\"function\":{{{members}\"parameters\":{schema}}}}}")
@@ -59,6 +62,7 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
         body.set_optional("response_format", output_format(output, traits.output_style(request)));
     }
     body.set_optional(traits.seed, options.seed.as_ref().map(u64::to_string));
+    body.set_optional("reasoning_split", traits.splits_reasoning.then(|| "true".to_owned()));
     if let Some(reasoning) = options.reasoning {
         set_reasoning(&mut body, reasoning, options, traits)?;
     }
@@ -172,11 +176,11 @@ fn chat_word(reasoning: Reasoning) -> &'static str {
     }
 }
 
-fn encode_turn(turn: &Turn<'_>, traits: &Traits) -> String {
+fn encode_turn(turn: &Turn<'_>, traits: &Traits, demands_reasoning: bool) -> String {
     match turn {
         Turn::User(content) => user_message(content, traits),
         Turn::Assistant { parts, results, .. } => {
-            let mut messages = vec![assistant_message(parts, traits)];
+            let mut messages = vec![assistant_message(parts, traits, demands_reasoning)];
             for result in results {
                 let shape = r#"{"role":"tool","tool_call_id":$,"content":$}"#;
                 messages.push(filled(shape, &[&result.id, &result.text()]));
@@ -200,9 +204,10 @@ fn user_message(content: &[TurnContent<'_>], traits: &Traits) -> String {
     message("user", &listed(&parts))
 }
 
-fn assistant_message(parts: &[TurnPart<'_>], traits: &Traits) -> String {
+fn assistant_message(parts: &[TurnPart<'_>], traits: &Traits, demands_reasoning: bool) -> String {
     let mut text = String::new();
     let mut reasoning = String::new();
+    let mut reasoning_member = None;
     let mut reasoning_details = Vec::new();
     let mut calls = Vec::new();
     for part in parts {
@@ -210,8 +215,10 @@ fn assistant_message(parts: &[TurnPart<'_>], traits: &Traits) -> String {
             TurnPart::Text { text: more, .. } => text.push_str(more),
             TurnPart::Reasoning { text, replay } => {
                 reasoning.push_str(text);
-                let kept = replay.and_then(|replay| Object::parse(replay.as_str()).ok()?.read("reasoning_details"));
-                details::merge(&mut reasoning_details, kept.unwrap_or_default());
+                let kept = replay.and_then(|replay| Object::parse(replay.as_str()).ok()).unwrap_or_default();
+                details::merge(&mut reasoning_details, kept.read("reasoning_details").unwrap_or_default());
+                let member = kept.string("member").unwrap_or_default();
+                reasoning_member = REASONING_MEMBERS.into_iter().find(|known| *known == member).or(reasoning_member);
             }
             TurnPart::Call(call) => calls.push(tool_call(call)),
             // Only other protocols have blocks of their own.
@@ -226,9 +233,19 @@ fn assistant_message(parts: &[TurnPart<'_>], traits: &Traits) -> String {
         add_member(&mut message, "content", &quoted(&text));
     }
     match traits.replay {
+        ReasoningReplay::AsItCame => {
+            if let Some(member) = reasoning_member {
+                add_member(&mut message, member, &quoted(&reasoning));
+            }
+        }
         ReasoningReplay::Content if !reasoning.is_empty() && !calls.is_empty() => {
             add_member(&mut message, "reasoning_content", &quoted(&reasoning));
         }
+        ReasoningReplay::Always if !reasoning.is_empty() => {
+            add_member(&mut message, "reasoning_content", &quoted(&reasoning));
+        }
+        // An empty text counts as none.
+        ReasoningReplay::Always if demands_reasoning => add_member(&mut message, "reasoning_content", &quoted(" ")),
         ReasoningReplay::Details if !reasoning_details.is_empty() => {
             add_member(&mut message, "reasoning_details", &details::json(&reasoning_details));
         }

@@ -11,6 +11,7 @@ mod scan;
 use std::sync::Arc;
 
 pub use profile::Profile;
+use profile::ReasoningReplay;
 
 use super::answer::AnswerDecoder;
 use super::encoded::EncodedCache;
@@ -65,8 +66,11 @@ impl Wire for OpenAiChat {
 
     fn decoder(&self, request: &ModelRequest, head: &ResponseHead) -> Box<dyn Decoder> {
         let says_cost = request.model.counting().says_cost;
-        let decoder = Box::new(AnswerDecoder::new(head, decode::ChatDecoder::new(&request.tools, says_cost)));
-        let style = Profile::of_model(&request.model).traits().output_style(request);
+        let traits = Profile::of_model(&request.model).traits();
+        let keeps_member = traits.replay == ReasoningReplay::AsItCame;
+        let decoder = decode::ChatDecoder::new(&request.tools, says_cost, keeps_member);
+        let decoder = Box::new(AnswerDecoder::new(head, decoder));
+        let style = traits.output_style(request);
         output::decoder(request, style, decoder)
     }
 }

@@ -146,6 +146,8 @@ pub(super) struct Traits {
     pub(super) has_metadata: bool,
     pub(super) cache: Cache,
     pub(super) reasoning: ReasoningStyle,
+    /// Whether it is told to keep its reasoning out of the text, where it stands between `<think>` tags else.
+    pub(super) splits_reasoning: bool,
     pub(super) replay: ReasoningReplay,
     /// How an answer that shall be an object is asked for.
     pub(super) output: Output,
@@ -251,8 +253,13 @@ pub(super) enum Cache {
 pub(super) enum ReasoningReplay {
     /// Not at all.
     Never,
+    /// In the member that it came in, where a server is not known: one that writes it wants or ignores it.
+    AsItCame,
     /// As `reasoning_content` of messages with calls, without which it refuses the request or reasons anew.
     Content,
+    /// As `reasoning_content` of every message, while it reasons also of those that were not reasoned about, without which
+    /// it refuses the request.
+    Always,
     /// As `reasoning_details`, unchanged.
     Details,
 }
@@ -280,7 +287,8 @@ const CUSTOM: Traits = Traits {
     has_metadata: false,
     cache: Cache::Unasked,
     reasoning: ReasoningStyle::Effort,
-    replay: ReasoningReplay::Never,
+    splits_reasoning: false,
+    replay: ReasoningReplay::AsItCame,
     output: Output::Told,
 };
 
@@ -296,6 +304,7 @@ const OPEN_AI: Traits = Traits {
     user: Some("safety_identifier"),
     has_metadata: true,
     cache: Cache::Key,
+    replay: ReasoningReplay::Never,
     ..CUSTOM
 };
 
@@ -306,6 +315,7 @@ const XAI: Traits = Traits {
     hosts: &["api.x.ai"],
     audio: Audio::None,
     documents: Documents::None,
+    replay: ReasoningReplay::Never,
     output: Output::Schema,
     ..CUSTOM
 };
@@ -316,6 +326,7 @@ const GROQ: Traits = Traits {
     base_url: "https://api.groq.com/openai/v1",
     hosts: &["api.groq.com"],
     max_tokens: "max_completion_tokens",
+    replay: ReasoningReplay::Never,
     output: Output::Tool,
     audio: Audio::None,
     documents: Documents::None,
@@ -328,6 +339,7 @@ const CEREBRAS: Traits = Traits {
     base_url: "https://api.cerebras.ai/v1",
     hosts: &["api.cerebras.ai"],
     max_tokens: "max_completion_tokens",
+    replay: ReasoningReplay::Never,
     output: Output::SchemaAlone,
     audio: Audio::None,
     documents: Documents::None,
@@ -365,6 +377,7 @@ const MISTRAL: Traits = Traits {
     ends_with_user: true,
     user: None,
     reasoning: ReasoningStyle::EffortOrNone,
+    replay: ReasoningReplay::Never,
     ..CUSTOM
 };
 
@@ -378,7 +391,7 @@ const DEEP_SEEK: Traits = Traits {
     audio: Audio::None,
     documents: Documents::None,
     reasoning: ReasoningStyle::SwitchAndEffort,
-    replay: ReasoningReplay::Content,
+    replay: ReasoningReplay::Always,
     output: Output::ObjectAlone,
     ..CUSTOM
 };
@@ -390,6 +403,7 @@ const MINI_MAX: Traits = Traits {
     hosts: &["api.minimax.io", "api.minimaxi.com"],
     audio: Audio::None,
     documents: Documents::None,
+    splits_reasoning: true,
     replay: ReasoningReplay::Details,
     output: Output::Tool,
     ..CUSTOM
@@ -415,6 +429,7 @@ const QWEN: Traits = Traits {
     name: "qwen",
     base_url: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     hosts: &["dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "dashscope.aliyuncs.com"],
+    needs_content: true,
     takes_video: true,
     documents: Documents::None,
     reasoning: ReasoningStyle::Enable,

@@ -6,6 +6,8 @@ use super::calls::Piece;
 /// What a chunk adds; texts are empty where it says nothing.
 pub(super) struct ChatDelta {
     pub(super) reasoning: String,
+    /// The member that the reasoning is in.
+    pub(super) reasoning_member: Option<&'static str>,
     pub(super) content: String,
     pub(super) call: Option<Piece>,
 }
@@ -59,12 +61,14 @@ impl ChatDelta {
             return None;
         }
         let named = slots.reasoning_content.text()?;
-        let reasoning = if named.is_empty() { slots.reasoning.text()? } else { named };
+        let (member, reasoning) =
+            if named.is_empty() { ("reasoning", slots.reasoning.text()?) } else { ("reasoning_content", named) };
+        let reasoning_member = (!reasoning.is_empty()).then_some(member);
         let call = match slots.call {
             Some(call) => Some(call.piece()?),
             None => None,
         };
-        Some(Self { reasoning, content: slots.content.text()?, call })
+        Some(Self { reasoning, reasoning_member, content: slots.content.text()?, call })
     }
 }
 
