@@ -11,8 +11,7 @@ check() {
   "$@" || failures+=("$name")
 }
 
-# Lock files name packages and their hashes, not the registry that one machine happens to use.
-# The package's build writes nothing for them (docs/decisions/0034).
+# The package's build writes nothing for `{:?}` (docs/decisions/0034).
 no_debug_texts_in_the_module() {
   git ls-files 'src/*.rs' src/agent src/bindings src/host src/json src/mcp src/model src/web |
     grep -E '\.rs$' | grep -vE '/tests?/|_tests?\.rs|tests\.rs|/server/|src/(host/tools|native|agent_service)/' |
@@ -20,6 +19,7 @@ no_debug_texts_in_the_module() {
       !tests && /:#?\?\}/ && !/^ *\/\// { print FILENAME ":" FNR ": " $0; found = 1 } END { exit found }'
 }
 
+# Lock files name packages and their hashes, not the registry that one machine happens to use.
 lock_files_name_no_registry() {
   ! git ls-files '*package-lock.json' | xargs --no-run-if-empty grep -nE '"resolved": "https?:'
 }

@@ -155,13 +155,20 @@ function writeManifest() {
     ...manifest
   } = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
   writeFileSync(join(staging, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  for (const file of ["LICENSE-MIT", "LICENSE-APACHE", "README.md"]) {
-    try {
-      copyFileSync(join(root, file), join(staging, file));
-    } catch (error) {
-      if (error.code !== "ENOENT" || file !== "README.md") throw error;
-    }
-  }
+  for (const file of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join(root, file), join(staging, file));
+  writeFileSync(join(staging, "README.md"), readmeOf(manifest));
+}
+
+/** The README, whose links lead to files that the package does not have: into the repository, or nowhere while none is named. */
+function readmeOf({ repository, version }) {
+  const address = (repository?.url ?? repository)?.replace(/^git\+|\.git$/g, "");
+  return readFileSync(join(root, "README.md"), "utf8").replaceAll(
+    /(!?)\[([^\]]*)\]\((?!https?:|#)([^)]*)\)/g,
+    (_, image, text, path) =>
+      address === undefined
+        ? text
+        : `${image}[${text}](${address}/${image === "" ? "blob" : "raw"}/v${version}/${path})`,
+  );
 }
 
 function run(command, args) {
