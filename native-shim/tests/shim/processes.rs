@@ -77,6 +77,21 @@ async fn a_client_that_vanishes_takes_its_process_along_after_the_grace() {
 }
 
 #[tokio::test]
+async fn a_server_that_closes_its_output_is_over() {
+    let server = r#"
+        read -r first
+        case "$first" in *server/discover*) exit 1 ;; esac
+        exec >&-
+        while read -r line; do :; done
+        while :; do sleep 100; done"#;
+    let shim = Shim::start(json!({ "mute": script(server) }), &[]).await;
+    let mut client = shim.client("mute").await;
+    client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize" })).await;
+    let Inbound::Closed { reason, .. } = client.next().await else { panic!() };
+    assert!(reason.message().contains("was ended because it closed its standard output and went on"), "{reason}");
+}
+
+#[tokio::test]
 async fn a_guardian_that_is_killed_is_noticed() {
     let shim =
         Shim::start(json!({ "echo": script(&format!("echo '{{\"jsonrpc\":\"2.0\",\"params\":'$$'}}'\n{ECHO}")) }), &[])
@@ -159,6 +174,7 @@ async fn a_program_that_cannot_be_started_is_told_at_once() {
     let shim = Shim::start(json!({ "missing": { "command": "no-such-program-here" } }), &[]).await;
     let Inbound::Closed { reason, .. } = shim.client("missing").await.next().await else { panic!() };
     assert!(reason.message().contains("could not be started: `no-such-program-here`"), "{}", reason.message());
+    assert!(reason.message().contains("it is in no directory of PATH"), "{}", reason.message());
 }
 
 #[tokio::test]

@@ -24,8 +24,8 @@ pub(super) const KILL: &[u8] = b"k";
 pub(super) enum Report {
     /// The server runs under this process id, which is also its group's.
     Started(i32),
-    /// The server could not be started, and why.
-    Failed(String),
+    /// The server could not be started, and why: the system's number for it where there is one, and the sentence.
+    Failed { number: Option<i32>, sentence: String },
     /// The server ended by itself with this code.
     Exited(i32),
     /// The server was ended by this signal.
@@ -33,10 +33,16 @@ pub(super) enum Report {
 }
 
 impl Report {
+    pub(super) fn failed(error: &io::Error) -> Self {
+        Self::Failed { number: error.raw_os_error(), sentence: error.to_string() }
+    }
+
     pub(super) fn to_line(&self) -> String {
         match self {
             Self::Started(id) => format!("started {id}\n"),
-            Self::Failed(why) => format!("failed {}\n", why.replace(['\n', '\r'], " ")),
+            Self::Failed { number, sentence } => {
+                format!("failed {} {}\n", number.unwrap_or_default(), sentence.replace(['\n', '\r'], " "))
+            }
             Self::Exited(code) => format!("exited {code}\n"),
             Self::Signalled(signal) => format!("signalled {signal}\n"),
         }
@@ -46,7 +52,11 @@ impl Report {
         let (word, rest) = line.trim_end().split_once(' ')?;
         match word {
             "started" => rest.parse().ok().map(Self::Started),
-            "failed" => Some(Self::Failed(rest.to_owned())),
+            "failed" => {
+                let (number, sentence) = rest.split_once(' ')?;
+                let number = number.parse().ok().filter(|number| *number != 0);
+                Some(Self::Failed { number, sentence: sentence.to_owned() })
+            }
             "exited" => rest.parse().ok().map(Self::Exited),
             "signalled" => rest.parse().ok().map(Self::Signalled),
             _ => None,
@@ -87,12 +97,12 @@ mod tests {
 
     #[test]
     fn reports_come_back_as_they_were() {
-        let reports =
-            [Report::Started(17), Report::Failed("no such file".into()), Report::Exited(3), Report::Signalled(9)];
-        for report in reports {
+        let failed = |number| Report::Failed { number, sentence: "no such file".into() };
+        for report in [Report::Started(17), failed(Some(2)), failed(None), Report::Exited(3), Report::Signalled(9)] {
             assert_eq!(Report::parse(&report.to_line()), Some(report));
         }
-        assert_eq!(Report::Failed("a\nexited 0".into()).to_line(), "failed a exited 0\n");
+        let failed = Report::Failed { number: None, sentence: "a\nexited 0".into() };
+        assert_eq!(failed.to_line(), "failed 0 a exited 0\n");
         assert_eq!(Report::parse("exited x"), None);
         assert_eq!(Report::parse(""), None);
     }

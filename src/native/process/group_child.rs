@@ -44,7 +44,9 @@ async fn start_guarded(mut process: Command) -> io::Result<Started> {
     let mut control = BufReader::new(UnixStream::from_std(own_end)?);
     let group = match next_report(&mut control, &mut Vec::new()).await {
         Some(Report::Started(id)) => Pid::from_raw(id).ok_or_else(|| io::Error::other("the process has no id"))?,
-        Some(Report::Failed(why)) => return Err(io::Error::other(why)),
+        Some(Report::Failed { number, sentence }) => {
+            return Err(number.map_or_else(|| io::Error::other(sentence), io::Error::from_raw_os_error));
+        }
         _ => return Err(io::Error::other("its guardian ended before it started")),
     };
     let stdin = tokio::net::unix::pipe::Sender::from_owned_fd(input.into())?;

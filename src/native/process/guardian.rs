@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -35,9 +36,11 @@ fn guard(command_line: Vec<OsString>) -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let server = match start(&command_line, server_input) {
         Ok(server) => server,
-        Err(error) => return report(&control, &Report::Failed(error.to_string())),
+        Err(error) => return report(&control, &Report::failed(&error)),
     };
     report(&control, &Report::Started(server.as_raw_nonzero().get()))?;
+    // The server's output ends when the server closes it, not only when its guardian is gone too.
+    rustix::stdio::dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
     let orders = control.try_clone()?;
     thread::spawn(move || follow_orders(orders, server));
     // The server stays a zombie until everything else is gone, so that its group's number cannot pass to another group.

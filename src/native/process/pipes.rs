@@ -92,8 +92,8 @@ pub(super) async fn read_errors(mut stderr: impl AsyncRead + Unpin, log: Log) ->
     }
 }
 
-/// Ends, and closes the input, when the queue is dropped or the process takes no more.
-pub(super) async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messages: QueueReceiver<String>) {
+/// Ends, and closes the input, when the queue is dropped or the process takes no more. Gives whether it would still have taken some.
+pub(super) async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messages: QueueReceiver<String>) -> bool {
     while let Some(message) = messages.recv().await {
         let mut lines = to_line(message);
         // What waits behind it goes with it: a write, and waking the process, costs more than copying a short message.
@@ -103,9 +103,10 @@ pub(super) async fn write_messages(mut stdin: impl AsyncWrite + Unpin, mut messa
             lines.push_str(&to_line(message));
         }
         if stdin.write_all(lines.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
-            return;
+            return false;
         }
     }
+    true
 }
 
 fn to_line(message: String) -> String {

@@ -1,3 +1,4 @@
+use std::io;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -183,18 +184,24 @@ async fn run(
     let Started { mut child, stdin, stdout, stderr } = match start(&command).await {
         Ok(pipes) => pipes,
         Err(error) => {
-            let cause = Some(format!("could not be started: `{}`: {error}", command.program));
+            let cause =
+                Some(format!("could not be started: `{}`: {error}{}", command.program, advice(&command, &error)));
             events.send(ProcessEvent::Exited(ExitReport { cause, ..ExitReport::default() })).await;
             return;
         }
     };
     let (line_too_long, too_long) = oneshot::channel();
     let (process_ended, ended) = oneshot::channel();
-    let reader = tokio::spawn(read_messages(stdout, events.clone(), log.clone(), line_too_long, ended));
+    let (output_is_open, output_ended) = oneshot::channel::<()>();
+    let reading = read_messages(stdout, events.clone(), log.clone(), line_too_long, ended);
+    let reader = tokio::spawn(async move {
+        reading.await;
+        drop(output_is_open);
+    });
     let mut errors = tokio::spawn(read_errors(stderr, log));
     let writer = tokio::spawn(write_messages(stdin, messages));
 
-    let (ending, cause) = watch(&mut child, writer, &events, too_long, patience).await;
+    let (ending, cause) = watch(&mut child, writer, &events, too_long, output_ended, patience).await;
     // What the process wrote before its end is still in the pipes, and its reader may still wait for its user.
     drop(process_ended);
     drop(reader.await);
@@ -215,21 +222,32 @@ async fn run(
 /// Waits for the end, and brings it about when the process is no longer wanted.
 async fn watch(
     child: &mut Child,
-    mut writer: JoinHandle<()>,
+    mut writer: JoinHandle<bool>,
     events: &QueueSender<ProcessEvent>,
     too_long: oneshot::Receiver<()>,
+    output_ended: oneshot::Receiver<()>,
     patience: Duration,
 ) -> (Ending, Option<String>) {
     let mut cause = None;
+    // A process that ends closes its pipes first. One that closes them and goes on answers nobody any more.
+    let mut closed = None;
     tokio::select! {
         ending = child.ended() => {
             writer.abort();
             return (ending, None);
         }
         // The queue of messages was dropped, or the process closed its input.
-        _ = &mut writer => {}
+        would_take_more = &mut writer => closed = (!would_take_more.unwrap_or(true)).then_some("input"),
         () = events.closed() => {}
         Ok(()) = too_long => cause = Some("was ended because it wrote a message longer than 16 MiB".to_owned()),
+        _ = output_ended => closed = Some("output"),
+    }
+    if let Some(pipe) = closed {
+        if let Ok(ending) = timeout(patience, child.ended()).await {
+            writer.abort();
+            return (ending, None);
+        }
+        cause = Some(format!("was ended because it closed its standard {pipe} and went on"));
     }
     // Closes the input.
     writer.abort();
@@ -242,6 +260,23 @@ async fn watch(
         }
     }
     (Ending::Unknown("did not end when it was killed".to_owned()), cause)
+}
+
+/// What to do about a program that cannot be started, where that is known.
+fn advice(command: &ServerCommand, error: &io::Error) -> &'static str {
+    let program = &command.program;
+    match error.kind() {
+        io::ErrorKind::NotFound if command.directory.as_deref().is_some_and(|directory| !directory.is_dir()) => {
+            "; its working directory is not there"
+        }
+        io::ErrorKind::NotFound if program.contains(' ') => "; arguments do not belong into the name of the program",
+        io::ErrorKind::NotFound if !program.contains(['/', '\\']) => {
+            "; it is in no directory of PATH: install it, or name it by its whole path"
+        }
+        io::ErrorKind::NotFound => "; it, or what its first line names, is not there",
+        io::ErrorKind::PermissionDenied => "; it may not be run: `chmod +x` allows it",
+        _ => "",
+    }
 }
 
 /// Log lines between a process and whoever shows them; a flood beyond is dropped.

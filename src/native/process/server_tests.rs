@@ -58,6 +58,51 @@ async fn a_program_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
+async fn a_process_that_closes_its_output_and_goes_on_is_ended() {
+    let script = r#"echo '{"jsonrpc":"2.0"}'; exec >&-; while :; do sleep 60; done"#;
+    let mut process = ServerProcess::start(shell(script));
+    let (messages, report) = events(&mut process.output).await;
+    assert_eq!((messages.len(), report.signal), (1, Some(15)));
+    assert_eq!(report.cause.as_deref(), Some("was ended because it closed its standard output and went on"));
+}
+
+#[tokio::test]
+async fn a_process_that_closes_its_input_and_goes_on_is_ended() {
+    let mut process = ServerProcess::start(shell("exec <&-; echo closed >&2; while :; do sleep 60; done"));
+    assert_eq!(process.log.recv().await.unwrap().text, "closed");
+    process.input.send("{}".into()).await.unwrap();
+    let (_, report) = events(&mut process.output).await;
+    assert_eq!(report.cause.as_deref(), Some("was ended because it closed its standard input and went on"));
+}
+
+#[tokio::test]
+async fn a_process_that_ends_closes_its_output_first() {
+    let mut process = ServerProcess::start(shell("exec >&-; read -r line; exit 3"));
+    process.input.send("{}".into()).await.unwrap();
+    let (_, report) = events(&mut process.output).await;
+    assert_eq!((report.code, report.cause), (Some(3), None));
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_told_with_what_to_do() {
+    let mut elsewhere = shell("true");
+    elsewhere.directory = Some("/no/such/directory".into());
+    let not_runnable = ServerCommand::new(file!(), [""; 0]);
+    for (command, advice) in [
+        (ServerCommand::new("no-such-program-here", [""; 0]), "it is in no directory of PATH"),
+        (ServerCommand::new("npx -y no-such-program-here", [""; 0]), "arguments do not belong into the name"),
+        (ServerCommand::new("/no/such/program", [""; 0]), "it, or what its first line names, is not there"),
+        (elsewhere, "its working directory is not there"),
+        (not_runnable, "`chmod +x` allows it"),
+    ] {
+        let mut process = ServerProcess::start(command);
+        let (_, report) = events(&mut process.output).await;
+        let cause = report.cause.unwrap();
+        assert!(cause.contains(advice), "{cause}");
+    }
+}
+
+#[tokio::test]
 async fn a_stubborn_group_is_killed() {
     // The wrapper and its child both ignore the end of input and SIGTERM.
     let script = r#"trap '' TERM; (trap '' TERM; while :; do sleep 60; done) & echo "{\"jsonrpc\":\"$!\"}"; while :; do sleep 60; done"#;
