@@ -16,10 +16,9 @@ use std::fmt;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind};
-use crate::json::{Object, RawJson};
+use crate::json::{FromJson, Object, RawJson, elements, read_string};
 
 /// The most messages of one batch that are read; the rest is ignored. Servers of revision 2025-03-26 answer with a few.
 const BATCH_LIMIT: usize = 1_000;
@@ -104,11 +103,6 @@ pub(crate) fn answers(text: &str, request: &RequestId) -> bool {
     }
 }
 
-/// The elements of a batch; `None` when it is none.
-fn elements(text: &str) -> Option<Vec<&RawValue>> {
-    serde_json::from_str(text).ok()
-}
-
 /// A JSON-RPC id that this side made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestId {
@@ -121,7 +115,7 @@ pub enum RequestId {
 impl RequestId {
     /// The id in this JSON value, or `None` when it is of a kind that this side never makes.
     pub fn read(raw: &RawJson) -> Option<Self> {
-        raw.read().map(Self::Number).or_else(|_| raw.read().map(Self::Text)).ok()
+        u64::from_json(raw.as_str()).map(Self::Number).or_else(|| read_string(raw.as_str()).map(Self::Text))
     }
 
     /// Whether a peer that turns ids into texts means the same one.

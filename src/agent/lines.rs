@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::journal::Sizes;
 use super::session::RestoreError;
-use crate::json::Object;
+use crate::json::{Object, read_string};
 
 /// The texts of the entries.
 pub(super) fn split(text: &str) -> Vec<Cow<'_, str>> {
@@ -13,10 +13,7 @@ pub(super) fn split(text: &str) -> Vec<Cow<'_, str>> {
 
 /// The text of an entry, which stands in its line as a JSON text where its raw JSON has line feeds.
 pub(crate) fn text_of_line(line: &str) -> Cow<'_, str> {
-    match serde_json::from_str::<String>(line) {
-        Ok(text) => Cow::Owned(text),
-        Err(_) => Cow::Borrowed(line),
-    }
+    read_string(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
 /// The entries that count.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::input::ToolOutput;
-use crate::json::{Object, RawJson, quoted};
+use crate::json::{Object, RawJson, quoted, read_string};
 use crate::model::{Body, Message, ToolCall, ToolInput, ToolResult, ToolSpec};
 
 /// The name of the tool that reads results.
@@ -51,7 +51,7 @@ fn find<'history>(history: &'history [Arc<Message>], call_id: &str) -> Option<&'
 /// A text that was kept whole is a JSON string; a value of the tool is read as its JSON.
 fn whole_of(result: &ToolResult) -> String {
     match &result.output {
-        Some(output) => output.read().unwrap_or_else(|_| output.as_str().to_owned()),
+        Some(output) => read_string(output.as_str()).unwrap_or_else(|| output.as_str().to_owned()),
         None => ToolOutput { content: result.content.clone(), ..ToolOutput::default() }.texts(),
     }
 }

@@ -1,5 +1,5 @@
-use serde_json::value::RawValue;
-
+use super::level::elements;
+use super::number::read_number;
 use super::{RawJson, read_string};
 
 /// What a member of an [`Object`](super::Object) can be read into.
@@ -50,7 +50,7 @@ impl FromJson for i32 {
 
 impl FromJson for f64 {
     fn from_json(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        read_number(text)
     }
 }
 
@@ -95,10 +95,4 @@ impl FromJson for (String, String) {
             _ => None,
         }
     }
-}
-
-/// The elements of an array; `None` when it is none.
-pub(super) fn elements(text: &str) -> Option<Vec<&RawValue>> {
-    crate::work::count(text.len());
-    serde_json::from_str(text).ok()
 }

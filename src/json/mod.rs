@@ -18,6 +18,8 @@
 
 mod depth;
 mod from_json;
+mod level;
+mod number;
 mod object;
 mod partial;
 mod raw;
@@ -29,6 +31,7 @@ mod written;
 
 pub use depth::{MAX_MESSAGE_DEPTH, MAX_VALUE_DEPTH, is_deeper_than};
 pub use from_json::FromJson;
+pub(crate) use level::elements;
 pub use object::Object;
 pub use partial::complete;
 pub use raw::RawJson;
@@ -37,6 +40,8 @@ pub use schema::{Schema, SchemaError};
 pub(crate) use string::plain;
 pub(crate) use string::quoted;
 pub use string::read_string;
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+pub(crate) use string::unescaped;
 pub(crate) use tree::{Members, Tree};
 #[cfg(feature = "wires")]
 pub(crate) use written::{add_member, listed};

@@ -1,14 +1,10 @@
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::from_json::elements;
+use super::level::{Members, elements, members};
 use super::string::read_string;
 use super::{FromJson, RawJson};
-use crate::work;
 
 /// The members of a JSON object, each left as text until it is asked for.
 ///
@@ -16,7 +12,7 @@ use crate::work;
 /// text of what is stored. Of repeated keys the last one counts, as in JavaScript.
 #[derive(Debug, Default)]
 pub struct Object<'text> {
-    members: Vec<(Cow<'text, str>, &'text RawValue)>,
+    members: Members<'text>,
 }
 
 impl<'text> Object<'text> {
@@ -26,8 +22,16 @@ impl<'text> Object<'text> {
     ///
     /// When the text is not one valid JSON object.
     pub fn parse(text: &'text str) -> Result<Self, serde_json::Error> {
-        work::count(text.len());
-        serde_json::from_str(text)
+        members(text).map(|members| Self { members }).ok_or_else(|| problem(text))
+    }
+
+    /// Reads an array of objects; `None` when it is none, or an element is no object.
+    pub fn parse_all(text: &'text str) -> Option<Vec<Self>> {
+        let mut objects = Vec::new();
+        for element in elements(text)? {
+            objects.push(Self { members: members(element.get())? });
+        }
+        Some(objects)
     }
 
     /// The members in the order of the text.
@@ -84,32 +88,21 @@ impl<'text> Object<'text> {
 
 impl<'de> Deserialize<'de> for Object<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-
-        impl<'de> Visitor<'de> for Members {
-            type Value = Object<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                // Enough for every payload of a stream, so that reading one allocates once.
-                let mut members = Vec::with_capacity(12);
-                while let Some(Name(name)) = map.next_key()? {
-                    members.push((name, map.next_value()?));
-                }
-                Ok(Object { members })
-            }
-        }
-
-        deserializer.deserialize_map(Members)
+        let value = <&RawValue>::deserialize(deserializer)?;
+        let members = members(value.get()).ok_or_else(|| Error::custom(NOT_AN_OBJECT))?;
+        Ok(Self { members })
     }
 }
 
-/// A member's name, borrowed from the text unless it holds escapes.
-#[derive(Deserialize)]
-struct Name<'text>(#[serde(borrow)] Cow<'text, str>);
+/// What keeps a text that has no members from being an object.
+fn problem(text: &str) -> serde_json::Error {
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(_) => Error::custom(NOT_AN_OBJECT),
+        Err(error) => error,
+    }
+}
+
+const NOT_AN_OBJECT: &str = "it is not an object";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! JSON strings written, and read as text, whatever they hold.
 
+use std::str::Chars;
+
 /// A text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     // Writing fails only for values that JSON has no form for.
@@ -8,36 +10,57 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Reads the JSON text of one string. Half a surrogate pair reads as U+FFFD; `None` when it is no string.
 pub fn read_string(json: &str) -> Option<String> {
-    if !json.starts_with('"') {
-        return None;
-    }
     crate::work::count(json.len());
-    serde_json::from_str(json).ok().or_else(|| read_units(json))
+    unescaped(json.strip_prefix('"')?.trim_ascii_end().strip_suffix('"')?)
 }
 
-/// The slow way, for strings that hold half a pair: as UTF-16, replacing what is no character.
-fn read_units(json: &str) -> Option<String> {
-    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    let mut units = Vec::with_capacity(inner.len());
-    let mut characters = inner.chars();
-    while let Some(character) = characters.next() {
-        if character != '\\' {
-            units.extend_from_slice(character.encode_utf16(&mut [0; 2]));
-            continue;
-        }
-        units.push(match characters.next()? {
-            'b' => 8,
-            'f' => 12,
-            'n' => 10,
-            'r' => 13,
-            't' => 9,
-            'u' => u16::from_str_radix(characters.as_str().get(..4)?, 16).ok().inspect(|_| {
-                characters.nth(3);
-            })?,
-            other => u16::try_from(u32::from(other)).ok()?,
-        });
+/// The text of a string as it is written between its quotes. Half a surrogate pair reads as U+FFFD; `None` for an escape that there
+/// is not.
+#[cfg_attr(crablet_small, optimize(speed))]
+pub(crate) fn unescaped(written: &str) -> Option<String> {
+    let mut text = String::with_capacity(written.len());
+    let mut rest = written;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        let mut characters = escape.chars();
+        text.push_str(plain);
+        text.push(escaped(&mut characters)?);
+        rest = characters.as_str();
     }
-    Some(String::from_utf16_lossy(&units))
+    text.push_str(rest);
+    Some(text)
+}
+
+/// The character of an escape, behind its backslash.
+fn escaped(characters: &mut Chars<'_>) -> Option<char> {
+    Some(match characters.next()? {
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'u' => {
+            let first = unit(characters)?;
+            let second = second_half(characters.as_str()).filter(|_| (0xd800..0xdc00).contains(&first));
+            if second.is_some() {
+                characters.nth(5);
+            }
+            let mut decoded = char::decode_utf16([Some(first), second].into_iter().flatten());
+            decoded.next()?.unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
+        character @ ('"' | '\\' | '/') => character,
+        _ => return None,
+    })
+}
+
+/// The second half of a pair, where one follows.
+fn second_half(text: &str) -> Option<u16> {
+    unit(&mut text.strip_prefix("\\u")?.chars()).filter(|unit| (0xdc00..0xe000).contains(unit))
+}
+
+fn unit(characters: &mut Chars<'_>) -> Option<u16> {
+    let digits = characters.as_str().get(..4)?;
+    characters.nth(3);
+    u16::from_str_radix(digits, 16).ok()
 }
 
 /// How many bytes come before the first quote, backslash or control character. Eight are looked at together: a byte that is zero in
@@ -68,7 +91,11 @@ mod tests {
     fn half_a_pair_reads_as_the_replacement_character() {
         assert_eq!(read_string(r#""a\ud83db\n\"""#).as_deref(), Some("a\u{fffd}b\n\""));
         assert_eq!(read_string(r#""\ude00\ud83d\ude00\u00e9é🦀""#).as_deref(), Some("\u{fffd}😀éé🦀"));
-        assert_eq!(read_string("12"), None);
+        assert_eq!(read_string(r#""\ud83d\ud83d\ude00\udg00""#), None);
+        assert_eq!(read_string(r#""\ud83d\ud83d\ude00\ud83d\u0041""#).as_deref(), Some("\u{fffd}😀\u{fffd}A"));
+        for text in ["12", "\"", r#""\""#, r#""\x""#, r#""\u00""#] {
+            assert_eq!(read_string(text), None, "{text}");
+        }
         assert_eq!(read_string("null"), None);
     }
 }

@@ -1,4 +1,4 @@
-use super::from_json::elements;
+use super::level::elements;
 use super::string::quoted;
 use super::{FromJson, MAX_VALUE_DEPTH, Object, read_string};
 use crate::ordered_map::OrderedMap;

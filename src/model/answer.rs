@@ -198,7 +198,7 @@ impl AnswerDecoder {
     fn finish_document(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) {
         let text = String::from_utf8_lossy(bytes);
         // Google's stream without its `alt=sse` is a list of what would be the payloads.
-        if let Ok(payloads) = serde_json::from_str::<Vec<Object<'_>>>(&text) {
+        if let Some(payloads) = Object::parse_all(&text) {
             for payload in payloads {
                 self.read_payload(&payload, events);
                 if is_over(events) {

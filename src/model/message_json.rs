@@ -13,7 +13,7 @@ use super::message::{
     StopReason, ToolCall, ToolInput, ToolMessage, ToolResult, Usage, UserMessage,
 };
 use super::prices::Dollars;
-use crate::json::{Object, RawJson, quoted};
+use crate::json::{Object, RawJson, elements, quoted, read_string};
 
 /// Why JSON is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,10 +100,10 @@ impl Content {
     /// As [`read`](Self::read).
     pub fn read_list(content: Option<&RawValue>) -> Result<Vec<Self>, MessageError> {
         let Some(content) = content else { return Ok(Vec::new()) };
-        if let Ok(text) = serde_json::from_str::<String>(content.get()) {
+        if let Some(text) = read_string(content.get()) {
             return Ok(vec![Self::Text(text)]);
         }
-        let elements: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+        let elements = elements(content.get()).unwrap_or_default();
         let parts = elements.into_iter().filter_map(|element| Object::parse(element.get()).ok()).collect();
         read_parts(parts, Self::read)
     }

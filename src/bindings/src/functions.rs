@@ -194,7 +194,7 @@ impl Answering {
 }
 
 fn read_events(text: &str) -> Vec<ModelEvent> {
-    let events: Vec<Object<'_>> = serde_json::from_str(text).unwrap_or_default();
+    let events = Object::parse_all(text).unwrap_or_default();
     events.iter().filter_map(read_event).collect()
 }
 

@@ -335,7 +335,7 @@ fn is_compound(value: &str) -> bool {
 
 /// The elements of an array, as text.
 fn elements(array: &str) -> Option<Vec<&str>> {
-    let values: Vec<&serde_json::value::RawValue> = serde_json::from_str(array).ok()?;
+    let values = crate::json::elements(array)?;
     Some(values.into_iter().map(serde_json::value::RawValue::get).collect())
 }
 

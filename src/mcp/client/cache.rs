@@ -3,7 +3,7 @@
 //! One connection has one authorization, so that answers for it alone (`cacheScope: "private"`) are kept like all others.
 
 use super::{Client, Collection, Era, OperationId, Phase, Reply, Request};
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, read_string};
 use crate::ordered_map::OrderedMap;
 use crate::time::Millis;
 
@@ -50,7 +50,7 @@ fn key(request: &Request) -> Option<Key> {
         Request::ListTools => Some(Key::List(Collection::Tools.method())),
         Request::List(collection) => Some(Key::List(collection.method())),
         Request::Other { method, params } if method == "resources/read" => {
-            params.member("uri")?.read().ok().map(Key::Resource)
+            read_string(params.member("uri")?.as_str()).map(Key::Resource)
         }
         _ => None,
     }

@@ -4,7 +4,7 @@ use super::super::protocol::{Era, EraChoice, EraRecord, Revision, STATELESS_VERS
 use super::super::transport::{OPAQUE_FAILURE, Outbound, RequestId};
 use super::{Client, Effect, Event, Opening, PROBE_LIMIT, Pending, Phase, STARTUP_LIMIT, TimerId, TransportKind};
 use crate::error::{Error, ErrorKind};
-use crate::json::{Object, RawJson, quoted};
+use crate::json::{Object, RawJson, quoted, read_string};
 use crate::jsonrpc::{Params, RpcError, code};
 use crate::time::Millis;
 
@@ -327,7 +327,7 @@ fn supported_versions(error: &RpcError) -> Vec<String> {
 
 fn version_names(object: &Object<'_>, member: &str) -> Vec<String> {
     let elements = object.array(member).unwrap_or_default();
-    elements.into_iter().filter_map(|element| serde_json::from_str(element.get()).ok()).collect()
+    elements.into_iter().filter_map(|element| read_string(element.get())).collect()
 }
 
 fn no_common_version(names: &[String]) -> Error {
