@@ -55,7 +55,7 @@ impl Message {
     /// Reads one message, or a batch of them.
     ///
     /// Elements of a batch that are no messages are skipped. A missing `jsonrpc` member is forgiven, and so is an
-    /// `error` of `null` beside a result.
+    /// `error` of `null` beside a result, and one that is a text and no object.
     ///
     /// # Errors
     ///
@@ -64,9 +64,7 @@ impl Message {
         if let Some(batch) = elements(text) {
             return Ok(batch.into_iter().take(BATCH_LIMIT).filter_map(|element| Self::read(element.get())).collect());
         }
-        Self::read(text).map(|message| vec![message]).ok_or_else(|| {
-            Error::new(ErrorKind::Protocol, format!("the peer sent what is no JSON-RPC message: {}", excerpt(text)))
-        })
+        Self::read(text).map(|message| vec![message]).ok_or_else(|| no_message(text))
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -76,8 +74,8 @@ impl Message {
             (Some(method), Some(id)) => Some(Self::Request { id, method, params }),
             (Some(method), None) => Some(Self::Notification { method, params }),
             (None, id) => {
-                let outcome = match object.object("error") {
-                    Some(error) => Err(RpcError::read(&error)),
+                let outcome = match error_of(&object) {
+                    Some(error) => Err(error),
                     None => Ok(RawJson::from(object.get("result")?)),
                 };
                 Some(Self::Response { id: id.as_ref().and_then(RequestId::read), outcome })
@@ -92,7 +90,7 @@ impl Message {
 pub(crate) fn answers(text: &str, request: &RequestId) -> bool {
     let is_answer = |text: &str| {
         let Ok(object) = Object::parse(text) else { return false };
-        let is_error = object.object("error").is_some();
+        let is_error = error_of(&object).is_some();
         let id = object.raw("id").as_ref().and_then(RequestId::read);
         object.string("method").is_none()
             && id.map_or(is_error, |id| id.matches(request) && (is_error || object.get("result").is_some()))
@@ -101,6 +99,34 @@ pub(crate) fn answers(text: &str, request: &RequestId) -> bool {
         Some(batch) => batch.iter().take(BATCH_LIMIT).any(|element| is_answer(element.get())),
         None => is_answer(text),
     }
+}
+
+/// The error of a response. As a text it counts only in what says that it is JSON-RPC: many other services have an `error` too.
+fn error_of(object: &Object<'_>) -> Option<RpcError> {
+    let text = || object.string("error").filter(|_| object.get("jsonrpc").is_some());
+    let error = object.object("error").map(|error| RpcError::read(&error));
+    error.or_else(|| Some(RpcError::new(code::INTERNAL_ERROR, text()?)))
+}
+
+/// The id in a text that is no message, as where a server leaves out an empty result: what it belongs to has no other answer.
+#[cfg(feature = "mcp")]
+pub(crate) fn stray_id(text: &str) -> Option<RequestId> {
+    RequestId::read(&Object::parse(text).ok()?.raw("id")?)
+}
+
+/// Whether a text is a message or a batch. The result is not copied, which can be large.
+#[cfg(feature = "mcp")]
+pub(crate) fn is_message(text: &str) -> bool {
+    let is_batch = || elements(text).is_some();
+    Object::parse(text).map_or_else(
+        |_| is_batch(),
+        |object| object.string("method").is_some() || object.get("result").is_some() || error_of(&object).is_some(),
+    )
+}
+
+/// The error for a text that is no message.
+pub(crate) fn no_message(text: &str) -> Error {
+    Error::new(ErrorKind::Protocol, format!("the peer sent what is no JSON-RPC message: {}", excerpt(text)))
 }
 
 /// A JSON-RPC id that this side made.
@@ -113,7 +139,7 @@ pub enum RequestId {
 }
 
 impl RequestId {
-    /// The id in this JSON value, or `None` when it is of a kind that this side never makes.
+    /// The id in this JSON value, or `None` when it is of a kind that this side never makes. Some peers write `5.0` for 5.
     pub fn read(raw: &RawJson) -> Option<Self> {
         u64::from_json(raw.as_str()).map(Self::Number).or_else(|| read_string(raw.as_str()).map(Self::Text))
     }
@@ -382,6 +408,23 @@ mod tests {
         let text = RequestId::Text("7".to_owned());
         assert!(RequestId::Number(7).matches(&text) && text.matches(&RequestId::Number(7)));
         assert!(!RequestId::Number(7).matches(&RequestId::Text("07".to_owned())));
+    }
+
+    #[test]
+    fn ids_that_became_fractions_are_known_again() {
+        let read = |text: &str| RequestId::read(&RawJson::parse(text).unwrap());
+        assert_eq!((read("7.0"), read("7e0")), (Some(RequestId::Number(7)), Some(RequestId::Number(7))));
+        assert_eq!((read("7.5"), read("-7"), read("[7]")), (None, None, None));
+    }
+
+    #[test]
+    fn an_error_that_is_a_text_is_one_in_json_rpc_only() {
+        let error = RpcError::new(code::INTERNAL_ERROR, "boom");
+        assert_eq!(
+            parse(r#"{"jsonrpc":"2.0","id":1,"error":"boom"}"#),
+            [Message::Response { id: Some(RequestId::Number(1)), outcome: Err(error) }]
+        );
+        assert!(Message::parse(r#"{"error":"Not found"}"#).is_err());
     }
 
     #[test]

@@ -157,6 +157,12 @@ impl SseParser {
         mem::take(&mut self.dispatched.data)
     }
 
+    /// Whether nothing was pushed yet.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn is_unused(&self) -> bool {
+        !self.started && self.buffer.is_empty()
+    }
+
     /// What came after the last event and is no field but looks like JSON, or is a field named `error`; cut after 64 KiB. The
     /// specification ignores such lines. Servers that fail within a stream write their error like that.
     pub fn stray(&self) -> &str {

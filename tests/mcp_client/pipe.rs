@@ -213,3 +213,64 @@ fn what_is_nested_without_end_fails_its_request_and_nothing_else() {
     let events = take(result(&ids[2], 1));
     assert!(matches!(events[..], [Event::Done { outcome: Ok(_), .. }]), "{events:?}");
 }
+
+#[test]
+fn an_answer_without_a_result_fails_its_call_at_once() {
+    for (answer, kind) in [
+        (json!({ "jsonrpc": "2.0" }), ErrorKind::Protocol),
+        (json!({ "jsonrpc": "2.0", "error": "boom" }), ErrorKind::Rpc),
+        (json!({ "jsonrpc": "2.0", "error": null }), ErrorKind::Protocol),
+    ] {
+        let mut pipe = initialized();
+        let id = start_call(&mut pipe);
+        for id in [id.clone(), json!(id.to_string()), json!(id.as_f64())] {
+            let mut answer = answer.clone();
+            answer["id"] = id;
+            pipe.receive(answer);
+        }
+        let outcomes: Vec<_> = pipe.events().into_iter().filter_map(outcome).collect();
+        assert_eq!(outcomes, [Some(kind)], "{answer}");
+    }
+}
+
+#[test]
+fn an_id_that_came_back_as_a_fraction_is_known_again() {
+    let mut pipe = initialized();
+    let id = start_call(&mut pipe);
+    pipe.receive(json!({ "jsonrpc": "2.0", "id": id.as_f64(), "result": { "content": [] } }));
+    assert_eq!(pipe.events().into_iter().filter_map(outcome).collect::<Vec<_>>(), [None]);
+}
+
+#[test]
+fn a_server_may_end_the_subscription() {
+    let mut pipe = Pipe::new(Opening::default());
+    let probe = pipe.sent().remove(0);
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    pipe.receive(answer(&probe, json!({ "supportedVersions": ["2026-07-28"], "capabilities": capabilities })));
+    let listen = pipe.sent().remove(0);
+    assert_eq!(listen["method"], "subscriptions/listen");
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": listen["id"] } });
+    pipe.receive(cancelled);
+    pipe.input(Input::Timer(TimerId::Listen));
+    assert_eq!(pipe.sent()[0]["method"], "subscriptions/listen");
+}
+
+fn initialized() -> Pipe {
+    let initialized = Some(RawJson::parse(HANDSHAKE).unwrap());
+    Pipe::new(Opening { initialized, ..Opening::default() })
+}
+
+/// Starts a call; gives the id of its request.
+fn start_call(pipe: &mut Pipe) -> Value {
+    pipe.input(Input::Start { operation: OperationId(1), request: call("x"), options: CallOptions::default() });
+    pipe.sent().last().unwrap()["id"].clone()
+}
+
+/// The kind of the error that an operation ended with.
+fn outcome(event: Event) -> Option<Option<ErrorKind>> {
+    match event {
+        Event::Done { outcome, .. } => Some(outcome.err().map(|error| error.kind())),
+        _ => None,
+    }
+}

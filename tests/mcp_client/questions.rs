@@ -116,3 +116,35 @@ fn a_question_whose_answer_nobody_wants_is_withdrawn() {
     world.settle();
     assert!(!world.methods().iter().any(|method| method == "(response)"));
 }
+
+#[test]
+fn only_the_modes_that_a_client_offers_are_asked_for() {
+    for (declared, mode, is_asked) in [
+        (json!({}), json!(null), true),
+        (json!({}), json!("form"), true),
+        (json!({}), json!("url"), false),
+        (json!({ "form": {} }), json!("url"), false),
+        (json!({ "url": {} }), json!("url"), true),
+        (json!({ "url": {} }), json!(null), false),
+        (json!({ "form": {}, "url": {} }), json!("form"), true),
+    ] {
+        let question = json!({
+            "jsonrpc": "2.0", "id": 7, "method": "elicitation/create",
+            "params": { "mode": mode, "message": "?", "url": "https://a.example", "requestedSchema": {} }
+        });
+        let server = handshake(|request| match method_of(request).as_str() {
+            "tools/call" => Answer::stream().message(&question).message(response(request, &text("ok"))),
+            "(response)" => Answer::new(202),
+            _ => Answer::new(405),
+        });
+        let mut options = with_elicitation(EraChoice::Handshake);
+        options.capabilities.set("elicitation", &raw(&declared));
+        let mut world = World::new(options, server);
+        world.perform(call("x")).unwrap();
+        world.settle();
+        let refusal = world.requests.iter().find(|request| method_of(request) == "(response)").map(body_of);
+        assert_eq!(world.asked.len(), usize::from(is_asked), "{declared} {mode}");
+        let code = refusal.map(|refusal| refusal["error"]["code"].clone());
+        assert_eq!(code, (!is_asked).then(|| json!(-32602)), "{declared} {mode}");
+    }
+}

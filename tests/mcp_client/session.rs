@@ -163,3 +163,18 @@ fn closing_ends_what_is_open_and_deletes_the_session() {
         assert_eq!(world.client.handle(world.now, refused).unwrap_err().kind(), ErrorKind::ConnectionClosed);
     }
 }
+
+#[test]
+fn a_session_may_be_forgotten_in_words_that_are_no_json_rpc() {
+    for body in ["Invalid or missing session ID", r#"{"error":"Session expired"}"#] {
+        let is_known = Cell::new(false);
+        let server = handshake(|request| match method_of(request).as_str() {
+            "tools/call" if is_known.replace(true) => Answer::json(200, response(request, &text("ok"))),
+            "tools/call" => Answer::new(400).chunk(body),
+            _ => Answer::new(405),
+        });
+        let mut world = World::new(options(EraChoice::Handshake), server);
+        world.perform(call("x")).unwrap();
+        assert_eq!(world.methods().iter().filter(|method| *method == "initialize").count(), 2);
+    }
+}

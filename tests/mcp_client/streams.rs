@@ -5,8 +5,8 @@ use crablet::mcp::client::{CallOptions, Event};
 use crablet::mcp::protocol::EraChoice;
 use serde_json::{Value, json};
 
-use crate::mcp_support::{Answer, Then, World, method_of};
-use crate::server::{call, error, handshake, notification, options, response, stateless, text};
+use crate::mcp_support::{Answer, Cut, Then, World, body_of, method_of};
+use crate::server::{call, error, handshake, notification, options, response, stateless, text, tool_result};
 
 #[test]
 fn a_broken_stream_is_resumed_after_exactly_the_servers_delay() {
@@ -180,5 +180,103 @@ fn changes_of_a_stateless_server_are_listened_to_and_refusals_respected() {
     let (asked, changes, _) = run(vec![Answer::stream().message(&changed), Answer::stream().message(&changed)]);
     assert_eq!((asked, changes), (3, 2));
     let (asked, ..) = run((0..20).map(|_| Answer::stream()).collect());
-    assert_eq!(asked, 5, "a stream that brings nothing is given up");
+    assert_eq!(asked, 9, "a stream that brings nothing is given up");
+    let acknowledged = notification("notifications/subscriptions/acknowledged", &json!({}));
+    let (asked, ..) = run((0..20).map(|_| Answer::stream().message(&acknowledged)).collect());
+    assert_eq!(asked, 9, "so is one that ends each time as soon as it began");
+    let idle = Answer::stream().pausing(60_000).chunk("").message(&changed);
+    let (asked, changes, _) = run((0..20).map(|_| idle.clone()).collect());
+    assert_eq!((asked, changes), (21, 20), "one that a proxy ends every other minute is not");
+}
+
+#[test]
+fn a_listening_stream_that_a_proxy_ends_is_opened_again_without_end() {
+    let changed = notification("notifications/tools/list_changed", &json!({}));
+    let opened = Cell::new(0);
+    let server = handshake(|request| match method_of(request).as_str() {
+        "GET" if opened.get() < 20 => {
+            opened.set(opened.get() + 1);
+            Answer::stream().pausing(30_000).chunk("").message(&changed)
+        }
+        _ => Answer::new(405),
+    });
+    let mut world = World::new(options(EraChoice::Handshake), server);
+    world.settle();
+    let changes = world.events.iter().filter(|event| **event == Event::ToolsChanged).count();
+    assert_eq!((opened.get(), changes), (20, 20));
+}
+
+#[test]
+fn a_listening_stream_survives_an_outage() {
+    for answer in [
+        Answer::default().then(Then::Unreachable),
+        Answer::default().then(Then::Opaque),
+        Answer::new(409),
+        Answer::new(503),
+        Answer::stream(),
+    ] {
+        let opened = Cell::new(0);
+        let is_out = Cell::new(false);
+        let server = handshake(|request| match method_of(request).as_str() {
+            "GET" if is_out.get() => answer.clone(),
+            "GET" => {
+                opened.set(opened.get() + 1);
+                is_out.set(opened.get() == 1);
+                if opened.get() == 1 { Answer::stream() } else { Answer::stream().then(Then::Hold) }
+            }
+            _ => Answer::json(200, response(request, &text("ok"))),
+        });
+        let mut world = World::new(options(EraChoice::Handshake), server);
+        world.settle();
+        let asked = world.requests.iter().filter(|request| request.method == "GET").count();
+        assert_eq!((opened.get(), asked), (1, 6), "{answer:?}");
+        // It is opened again as soon as the server answers something.
+        is_out.set(false);
+        world.perform(call("x")).unwrap();
+        assert_eq!(opened.get(), 2, "{answer:?}");
+        world.perform(call("x")).unwrap();
+        assert_eq!(opened.get(), 2, "{answer:?}");
+    }
+}
+
+#[test]
+fn an_answer_is_known_by_its_first_bytes_where_its_media_type_is_wrong() {
+    for (media_type, is_stream) in [("application/json", true), ("text/plain", true), ("text/event-stream", false)] {
+        let mut server = stateless(|request| {
+            let message = response(request, &text("ok"));
+            let answer = Answer::new(200).header("content-type", media_type);
+            match is_stream {
+                true => answer.chunk(format!("event: message\ndata: {message}\n\n")),
+                false => answer.chunk(message),
+            }
+        });
+        for cut in [Cut::AsWritten, Cut::Bytes].into_iter().chain((2..12).map(Cut::At)) {
+            let mut world = World::new(options(EraChoice::Auto), &mut server).cut(cut);
+            let result = tool_result(world.perform(call("x")).unwrap());
+            assert_eq!(result.text(), "ok", "{media_type} {cut:?}");
+        }
+    }
+}
+
+#[test]
+fn what_keeps_a_stream_open_is_no_answer_and_an_answer_without_a_result_is_none() {
+    for (event, is_answer) in [
+        ("{}", false),
+        ("null", false),
+        ("[]", false),
+        ("7", false),
+        (r#"{"type":"ping"}"#, false),
+        (r#"{"jsonrpc":"2.0","id":"other"}"#, false),
+        (r#"{"jsonrpc":"2.0","id":ID}"#, true),
+    ] {
+        let server = stateless(|request| {
+            let event = event.replace("ID", &body_of(request)["id"].to_string());
+            Answer::stream().message(event).chunk("").message(response(request, &text("ok"))).then(Then::Hold)
+        });
+        let mut world = World::new(options(EraChoice::Auto), server);
+        let outcome = world.perform(call("x"));
+        assert_eq!(outcome.map_err(|error| error.kind()).err(), is_answer.then_some(ErrorKind::Protocol), "{event}");
+        world.settle();
+        assert_eq!(world.open_exchanges(), 0, "{event}");
+    }
 }

@@ -282,7 +282,7 @@ impl Client {
         self.phase = Phase::Ready { era, is_assumed };
         let resume_id = self.resume_id.clone();
         self.events.push_back(Event::Connected { record: EraRecord { era, at: now }, server, resume_id });
-        self.listen();
+        self.listen(now);
         self.send_waiting(now);
     }
 

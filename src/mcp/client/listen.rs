@@ -10,8 +10,12 @@ use crate::time::Millis;
 /// The wait before a stream that ended is opened again, in milliseconds; doubled each time.
 const FIRST_WAIT: u64 = 1_000;
 
-/// How often in a row the stream is opened again without a single message on it.
-const ATTEMPT_LIMIT: u32 = 4;
+/// How often in a row the stream is opened again when it ends soon: for a little more than four minutes.
+const ATTEMPT_LIMIT: u32 = 8;
+
+/// How long a stream must have stood to count as one that works, in milliseconds. That something came on it is no sign: a
+/// server that cannot keep it open acknowledges it first.
+const STEADY: u64 = 10_000;
 
 /// The capability, and the member that asks for changes of its list.
 const LISTS: [(&str, &str); 3] =
@@ -22,21 +26,23 @@ const LISTS: [(&str, &str); 3] =
 pub(super) struct Listening {
     request: Option<RequestId>,
     has_timer: bool,
-    /// How often it ended since something was heard on it.
+    /// When it was asked for.
+    since: Millis,
+    /// How often in a row it ended soon.
     attempts: u32,
 }
 
 impl Client {
     /// Subscribes to what the server says it tells of and to what the caller wants to hear.
-    pub(super) fn listen(&mut self) {
+    pub(super) fn listen(&mut self, now: Millis) {
         match self.phase {
-            Phase::Ready { era: Era::Stateless, .. } => self.open_stream(),
+            Phase::Ready { era: Era::Stateless, .. } => self.open_stream(now),
             Phase::Ready { era, .. } => self.ask_again(era),
             _ => {}
         }
     }
 
-    fn open_stream(&mut self) {
+    fn open_stream(&mut self, now: Millis) {
         let told = |capability| {
             let capabilities: Option<&Capabilities> = self.server.capabilities.as_ref();
             capabilities.is_some_and(|capabilities| capabilities.has_part(capability, "listChanged"))
@@ -57,6 +63,7 @@ impl Client {
         let params = Params::new().with("notifications", &wanted);
         let id = self.send_request(Era::Stateless, Pending::Listen, "subscriptions/listen", params);
         self.listening.request = Some(id);
+        self.listening.since = now;
     }
 
     /// A new session knows nothing of what an earlier one was asked to keep up.
@@ -72,7 +79,7 @@ impl Client {
 
     /// Notes what a request asks to be kept up. A stateless server is told with every request, so that the operation is
     /// done at once.
-    pub(super) fn keep_up(&mut self, operation: OperationId) {
+    pub(super) fn keep_up(&mut self, now: Millis, operation: OperationId) {
         let request = self.operations.get(&operation).map(|operation| operation.request.clone());
         let standing = &mut self.options.standing;
         let changes_stream = match request {
@@ -93,7 +100,7 @@ impl Client {
         if matches!(self.phase, Phase::Ready { era: Era::Stateless, .. }) {
             if changes_stream {
                 self.close_stream();
-                self.open_stream();
+                self.open_stream(now);
             }
             self.finish(operation, Ok(Reply::Value(Params::new().to_raw())));
         }
@@ -107,16 +114,22 @@ impl Client {
         self.effects.push_back(Effect::Send(Outbound::Cancel { id }));
     }
 
-    /// Something came on this request's stream.
-    pub(super) fn heard(&mut self, request: Option<&RequestId>) {
-        if request.is_some() && self.listening.request.as_ref() == request {
-            self.listening.attempts = 0;
+    /// The server takes back that it tells of changes, where no stream ends that would say so.
+    pub(super) fn server_stopped_listening(&mut self, now: Millis, id: &RequestId) {
+        let ended = self.listening.request.take_if(|open| open.matches(id));
+        if let Some(id) = ended {
+            self.pending.remove(&id);
+            self.effects.push_back(Effect::Send(Outbound::Cancel { id }));
+            self.listening_ended(now, false);
         }
     }
 
     /// The subscription ended, in good order or not. A server that refused it is not asked again.
     pub(super) fn listening_ended(&mut self, now: Millis, is_refused: bool) {
         self.listening.request = None;
+        if now.since(self.listening.since) >= STEADY {
+            self.listening.attempts = 0;
+        }
         if is_refused || self.listening.attempts >= ATTEMPT_LIMIT {
             if !self.options.standing.resources.is_empty() {
                 self.warn("the MCP server does not tell of changed resources; read them again when they matter");
@@ -129,10 +142,10 @@ impl Client {
         self.effects.push_back(Effect::SetTimer { timer: TimerId::Listen, at });
     }
 
-    pub(super) fn listen_again(&mut self) {
+    pub(super) fn listen_again(&mut self, now: Millis) {
         self.listening.has_timer = false;
         if self.listening.request.is_none() {
-            self.listen();
+            self.listen(now);
         }
     }
 

@@ -213,7 +213,7 @@ impl Client {
         match timer {
             TimerId::Startup => self.startup_timed_out(),
             TimerId::Probe => self.probe_timed_out(),
-            TimerId::Listen => self.listen_again(),
+            TimerId::Listen => self.listen_again(now),
             TimerId::Idle(operation) => self.idle_timer(now, operation),
             TimerId::Maximum(operation) => self.time_out(operation, "took longer than its hard limit"),
             TimerId::Task(operation) => self.ask_for_task(now, operation),

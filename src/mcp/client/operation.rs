@@ -164,7 +164,7 @@ impl Client {
             return self.take_list(now, id);
         }
         if era == Era::Stateless && matches!(operation.request, Request::SetLogLevel(_) | Request::Subscribe { .. }) {
-            return self.keep_up(id);
+            return self.keep_up(now, id);
         }
         let needs_task = match &operation.request {
             Request::CallTool { name, .. } => self.tools.get(name).is_some_and(|tool| tool.needs_task),
@@ -335,7 +335,7 @@ impl Client {
                 self.check_output(&name, &result).map(|()| Reply::ToolResult(result))
             }
             Request::SetLogLevel(_) | Request::Subscribe { .. } => {
-                self.keep_up(id);
+                self.keep_up(now, id);
                 Ok(Reply::Value(result))
             }
             _ => {

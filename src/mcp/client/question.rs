@@ -4,7 +4,7 @@
 //! answers go with the next try of the same request (revision 2026-07-28, "Multi round-trip requests").
 
 use super::super::protocol::Era;
-use super::super::transport::Outbound;
+use super::super::transport::{Outbound, RequestId};
 use super::{Client, Effect, OperationId, Phase};
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
@@ -98,6 +98,10 @@ impl Client {
             _ if !self.offers(&method) => {
                 Err(RpcError::new(code::METHOD_NOT_FOUND, format!("this client does not offer {method}")))
             }
+            // Revision 2025-11-25, "Elicitation", names the number.
+            "elicitation/create" if !self.offers_mode(params.as_ref()) => {
+                Err(RpcError::new(code::INVALID_PARAMS, "this client does not offer this mode of elicitation"))
+            }
             _ if self.questions.len() >= QUESTION_LIMIT => {
                 Err(RpcError::new(code::INTERNAL_ERROR, "too many questions are open; wait for answers"))
             }
@@ -106,9 +110,12 @@ impl Client {
         self.respond(&id, era, &outcome);
     }
 
-    /// The server no longer wants an answer.
-    pub(super) fn take_cancellation(&mut self, params: Option<&RawJson>) {
+    /// The server no longer wants an answer, or ends the subscription.
+    pub(super) fn take_cancellation(&mut self, now: Millis, params: Option<&RawJson>) {
         let wanted = params.and_then(|params| Object::parse(params.as_str()).ok()?.raw("requestId"));
+        if let Some(id) = wanted.as_ref().and_then(RequestId::read) {
+            self.server_stopped_listening(now, &id);
+        }
         self.withdraw_questions(&|asker| matches!(asker, Asker::Request { id, .. } if Some(id) == wanted.as_ref()));
     }
 
@@ -116,7 +123,11 @@ impl Client {
     pub(super) fn take_input_required(&mut self, now: Millis, operation: OperationId, result: &RawJson) {
         let object = Object::parse(result.as_str()).unwrap_or_default();
         let questions = read_questions(&object);
-        if let Some((_, method, _)) = questions.iter().find(|(_, method, _)| !self.offers(method)) {
+        let is_offered = |method: &str, params: Option<&RawJson>| {
+            self.offers(method) && (method != "elicitation/create" || self.offers_mode(params))
+        };
+        if let Some((_, method, _)) = questions.iter().find(|(_, method, params)| !is_offered(method, params.as_ref()))
+        {
             let message = format!("the MCP server asks for {method}, which this client does not offer");
             return self.finish(operation, Err(Error::new(ErrorKind::Protocol, message)));
         }
@@ -191,8 +202,22 @@ impl Client {
 
     /// Whether the client declared that it shows pages.
     pub(super) fn offers_pages(&self) -> bool {
+        self.elicits_by("url")
+    }
+
+    /// Whether the client declared that it asks people in the way that this question wants: without a word by a form, as does
+    /// a client that declares no way.
+    fn offers_mode(&self, params: Option<&RawJson>) -> bool {
+        let mode = params.and_then(|params| Object::parse(params.as_str()).ok()?.string("mode"));
+        match mode.as_deref() {
+            Some("url") => self.offers_pages(),
+            _ => self.elicits_by("form") || !self.offers_pages(),
+        }
+    }
+
+    fn elicits_by(&self, mode: &str) -> bool {
         let elicitation = self.options.capabilities.member("elicitation");
-        elicitation.is_some_and(|raw| Object::parse(raw.as_str()).is_ok_and(|object| object.object("url").is_some()))
+        elicitation.is_some_and(|raw| Object::parse(raw.as_str()).is_ok_and(|object| object.object(mode).is_some()))
     }
 
     fn respond(&mut self, id: &RawJson, era: Era, outcome: &Result<RawJson, RpcError>) {

@@ -4,7 +4,7 @@ use super::super::transport::{Inbound, RequestId};
 use super::{Client, Event, OperationId, Pending, Phase, Progress};
 use crate::error::{Error, ErrorKind};
 use crate::json::{MAX_MESSAGE_DEPTH, Object, RawJson, is_deeper_than};
-use crate::jsonrpc::{Message, RpcError};
+use crate::jsonrpc::{self, Message, RpcError};
 use crate::time::Millis;
 
 impl Client {
@@ -12,7 +12,6 @@ impl Client {
         match inbound {
             Inbound::Message { request_id, status, message } => {
                 self.stir_request(now, request_id.as_ref());
-                self.heard(request_id.as_ref());
                 match Message::parse(message.as_str()) {
                     Ok(messages) => {
                         let is_too_deep = is_deeper_than(message.as_str(), MAX_MESSAGE_DEPTH);
@@ -24,7 +23,10 @@ impl Client {
                             }
                         }
                     }
-                    Err(error) => self.malformed(now, request_id, error),
+                    Err(error) => {
+                        let named = jsonrpc::stray_id(message.as_str()).and_then(|id| self.asked(None, Some(&id)));
+                        self.malformed(now, request_id.or(named), error);
+                    }
                 }
             }
             Inbound::Activity { request_id } => self.stir_request(now, Some(&request_id)),
@@ -129,7 +131,7 @@ impl Client {
         self.forget_changed(&method, uri);
         match method.as_str() {
             "notifications/progress" => self.take_progress(now, params.as_ref()),
-            "notifications/cancelled" => self.take_cancellation(params.as_ref()),
+            "notifications/cancelled" => self.take_cancellation(now, params.as_ref()),
             "notifications/elicitation/complete" => {
                 self.page_completed(now, params.as_ref());
                 self.events.push_back(Event::Notification { method, params });

@@ -1,11 +1,11 @@
 use super::super::{Era, Inbound, RequestId};
-use super::exchange::{Purpose, Reading};
+use super::exchange::{Exchange, Purpose, Reading};
 use super::headers::SessionId;
 use super::legacy::Legacy;
 use super::{ExchangeId, LINGER, SessionPhase, StreamableHttp, VersionHeader, headers, refusal};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
-use crate::jsonrpc::{answers, code};
+use crate::jsonrpc::{self, answers, code};
 use crate::model::ResponseHead;
 use crate::sse::MAX_EVENT_BYTES;
 use crate::time::Millis;
@@ -28,6 +28,7 @@ impl StreamableHttp {
         exchange.status = status;
         exchange.retry_after = milliseconds(head.header("retry-after"));
         exchange.resumption.was_open |= is_stream;
+        exchange.opened = is_stream.then_some(now);
         exchange.reading = if is_stream { Reading::Stream(Box::default()) } else { Reading::Document(Vec::new()) };
         match exchange.purpose.clone() {
             Purpose::Delete => {
@@ -47,6 +48,11 @@ impl StreamableHttp {
                 self.abort(key);
                 self.end_legacy(key, None);
             }
+            // It may not have noticed yet that the last one broke, or be out of order.
+            Purpose::Listen if is_resumed && matches!(status, 409 | 429 | 500..) => {
+                self.abort(key);
+                self.fail(now, key, refusal::from_status(status, None));
+            }
             Purpose::Listen => {
                 self.session.listening = false;
                 self.abandon(key);
@@ -55,6 +61,12 @@ impl StreamableHttp {
                 if is_success && opens_session {
                     self.session.id = SessionId::read(head.header(headers::SESSION));
                     self.session.phase = SessionPhase::Opened;
+                }
+                if let Some(era) = self.session.era
+                    && is_success
+                    && std::mem::take(&mut self.session.lost_stream)
+                {
+                    self.listen(era);
                 }
                 let refusal = match status {
                     202 | 204 => return self.acknowledged(now, key, id, status),
@@ -75,7 +87,11 @@ impl StreamableHttp {
 
     pub(super) fn take_bytes(&mut self, now: Millis, key: ExchangeId, bytes: &[u8]) {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
-        let limit = if (200..300).contains(&exchange.status) { DOCUMENT_LIMIT } else { REFUSAL_LIMIT };
+        let is_success = (200..300).contains(&exchange.status);
+        let limit = if is_success { DOCUMENT_LIMIT } else { REFUSAL_LIMIT };
+        if is_success && exchange.request_id().is_some() {
+            exchange.reading.look_at(bytes);
+        }
         match &mut exchange.reading {
             Reading::Stream(parser) => {
                 parser.push(bytes);
@@ -139,7 +155,8 @@ impl StreamableHttp {
             };
             exchange.resumption.note(parser.last_event_id(), parser.retry());
             match is_message.then(|| RawJson::parse(parser.take_data())) {
-                Some(Ok(message)) => self.take_message(now, key, message),
+                Some(Ok(message)) if jsonrpc::is_message(message.as_str()) => self.take_message(now, key, message),
+                Some(Ok(other)) => self.take_stray(now, key, &other),
                 Some(Err(error)) => {
                     self.deliver(Inbound::Warning(format!("the server sent an event that is not JSON: {error}")));
                 }
@@ -160,6 +177,19 @@ impl StreamableHttp {
         if let Some(id) = answered {
             self.deliver(Inbound::RequestEnded { id, reason: Ok(()) });
             self.set_timer(key, now.after(LINGER));
+        }
+    }
+
+    /// JSON of a stream that is no message: what some servers keep the stream open with, or an answer that is none.
+    fn take_stray(&mut self, now: Millis, key: ExchangeId, other: &RawJson) {
+        if matches!(other.as_str(), "{}" | "null") {
+            return;
+        }
+        let error = jsonrpc::no_message(other.as_str());
+        let id = self.exchanges.get(&key).and_then(Exchange::request_id);
+        match jsonrpc::stray_id(other.as_str()) {
+            Some(named) if id.is_some_and(|id| id.matches(&named)) => self.break_off(now, key, error),
+            _ => self.deliver(Inbound::Warning(error.to_string())),
         }
     }
 
@@ -184,6 +214,9 @@ impl StreamableHttp {
         // Megabytes are not copied for nothing.
         let text = if text.len() == whole.len() { whole } else { text.to_owned() };
         let problem = match RawJson::parse(text) {
+            Ok(other) if !jsonrpc::is_message(other.as_str()) => {
+                return self.fail(now, key, jsonrpc::no_message(other.as_str()));
+            }
             Ok(message) => return self.answered(key, id, status, message),
             Err(_) if is_empty => "the server answered with an empty body".to_owned(),
             Err(error) => format!("the server's answer is not JSON: {error}"),
@@ -208,7 +241,7 @@ impl StreamableHttp {
         }
         let is_about_session = exchange.era != Era::Stateless
             && !exchange.opens_session()
-            && refusal::is_about_session(status, rpc_error.as_ref());
+            && refusal::is_about_session(status, rpc_error.as_ref(), body);
         let error = match (&exchange.session, rpc_error) {
             (Some(session), _) if is_about_session => {
                 if self.session.id.as_ref() == Some(session) {

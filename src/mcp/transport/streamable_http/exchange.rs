@@ -1,8 +1,9 @@
 use super::super::{Era, RequestId};
 use super::headers::SessionId;
-use super::{DEFAULT_RETRY, LONGEST_RETRY, RESUMPTION_LIMIT};
+use super::{DEFAULT_RETRY, LONGEST_RETRY, RESUMPTION_LIMIT, STEADY};
 use crate::json::RawJson;
 use crate::sse::SseParser;
+use crate::time::Millis;
 
 /// One HTTP request with its answer, and with the further GET requests that take up its stream again.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(super) struct Exchange {
     pub(super) retry_after: Option<u64>,
     pub(super) reading: Reading,
     pub(super) resumption: Resumption,
+    /// Since when the stream is open.
+    pub(super) opened: Option<Millis>,
     /// Whether the answer to the request came.
     pub(super) answered: bool,
     pub(super) has_timer: bool,
@@ -69,6 +72,31 @@ pub(super) struct Resumption {
     attempts: u32,
 }
 
+impl Reading {
+    /// Looks at the first bytes of a body, which tell what it is more surely than its media type: some servers call events JSON,
+    /// and JSON events.
+    pub(super) fn look_at(&mut self, bytes: &[u8]) {
+        /// How events begin. No JSON does.
+        const EVENTS: [&[u8]; 5] = [b"event:", b"data:", b"id:", b"retry:", b":"];
+        match self {
+            Self::Stream(parser)
+                if parser.is_unused() && matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) =>
+            {
+                *self = Self::Document(Vec::new());
+            }
+            Self::Document(document) if document.len() < EVENTS[0].len() => {
+                let start = [document, bytes].concat();
+                if EVENTS.iter().any(|events| start.starts_with(events)) {
+                    let mut parser = Box::new(SseParser::new());
+                    parser.push(document);
+                    *self = Self::Stream(parser);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Exchange {
     pub(super) fn new(
         purpose: Purpose,
@@ -88,6 +116,7 @@ impl Exchange {
             retry_after: None,
             reading: Reading::Head,
             resumption: Resumption::default(),
+            opened: None,
             answered: false,
             has_timer: false,
         }
@@ -112,7 +141,7 @@ impl Exchange {
     /// How long to wait before the stream is opened again; `None` when that is over or was never possible.
     ///
     /// The stream of a request needs an event to go on from. The listening stream does not: what it missed belongs to no
-    /// request.
+    /// request. Each wait in a row is twice the one before.
     pub(super) fn next_wait(&mut self) -> Option<u64> {
         let is_possible = match self.purpose {
             Purpose::Request { .. } => self.resumption.last_event_id.is_some() && !self.answered,
@@ -122,8 +151,19 @@ impl Exchange {
         if !is_possible || self.era == Era::Stateless || self.resumption.attempts >= RESUMPTION_LIMIT {
             return None;
         }
+        let wait = self.resumption.retry.unwrap_or(DEFAULT_RETRY);
+        let wait = wait.saturating_mul(1 << self.resumption.attempts);
         self.resumption.attempts += 1;
-        Some(self.resumption.retry.unwrap_or(DEFAULT_RETRY).min(LONGEST_RETRY))
+        Some(wait.min(LONGEST_RETRY))
+    }
+
+    /// The stream ended. A listening stream that stood for a while makes the next failure the first again: proxies end what
+    /// brings nothing, often after a minute, and then no event would ever do so.
+    pub(super) fn note_end(&mut self, now: Millis) {
+        let stood = self.opened.take().map_or(0, |opened| now.since(opened));
+        if self.purpose == Purpose::Listen && stood >= STEADY {
+            self.resumption.attempts = 0;
+        }
     }
 
     pub(super) fn method(&self) -> &'static str {

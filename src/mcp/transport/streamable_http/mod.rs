@@ -38,6 +38,9 @@ const LONGEST_RETRY: u64 = 300_000;
 /// How often in a row a stream is opened again without a single new event.
 const RESUMPTION_LIMIT: u32 = 5;
 
+/// How long a listening stream must have stood to count as one that works, in milliseconds.
+const STEADY: u64 = 10_000;
+
 /// How long requests wait for the answer to `notifications/initialized`, in milliseconds. Servers refuse what comes before
 /// it; one that never answers it must not hold up everything.
 const ANNOUNCE_LIMIT: u64 = 5_000;
@@ -71,6 +74,8 @@ struct Session {
     held: VecDeque<Outbound>,
     phase: SessionPhase,
     listening: bool,
+    /// Whether the listening stream broke for good, so that it is opened again once the server answers anything.
+    lost_stream: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -333,6 +338,7 @@ impl StreamableHttp {
     /// The exchange has no answer and will have none, unless its stream can be opened again.
     fn fail(&mut self, now: Millis, key: ExchangeId, error: Error) {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
+        exchange.note_end(now);
         if let Some(wait) = exchange.next_wait() {
             exchange.reading = Reading::Waiting;
             return self.set_timer(key, now.after(wait));
@@ -347,7 +353,10 @@ impl StreamableHttp {
                     self.settle(now);
                 }
             }
-            Purpose::Listen => self.session.listening = false,
+            Purpose::Listen => {
+                self.session.listening = false;
+                self.session.lost_stream = exchange.resumption.was_open;
+            }
             Purpose::Legacy => self.end_legacy(key, None),
             Purpose::Delete => self.finish(),
         }

@@ -16,14 +16,14 @@ pub(super) fn rpc_error(body: &str) -> Option<RpcError> {
 /// Whether the server means that it does not know the session.
 ///
 /// 404 is what the specification says, unless it is the stateless answer for an unknown method; 400 with a word about
-/// the session is what many servers send.
-pub(super) fn is_about_session(status: u16, error: Option<&RpcError>) -> bool {
+/// the session is what many servers send, not all of them as JSON-RPC.
+pub(super) fn is_about_session(status: u16, error: Option<&RpcError>, body: &str) -> bool {
     match status {
         404 => error.is_none_or(|error| error.code != code::METHOD_NOT_FOUND),
-        400 => error.is_some_and(|error| {
-            let message = error.message.to_ascii_lowercase();
-            message.contains("session") || message.contains("not initialized")
-        }),
+        400 => {
+            let said = error.map_or(body, |error| error.message.as_str()).to_ascii_lowercase();
+            said.contains("session") || said.contains("not initialized")
+        }
         _ => false,
     }
 }
@@ -93,12 +93,13 @@ mod tests {
     #[test]
     fn sessions_are_lost_by_404_and_by_400_that_says_so() {
         let error = |code, message: &str| Some(RpcError::new(code, message));
-        assert!(is_about_session(404, None));
-        assert!(is_about_session(404, error(-32001, "Session not found").as_ref()));
-        assert!(!is_about_session(404, error(code::METHOD_NOT_FOUND, "Method not found").as_ref()));
-        assert!(is_about_session(400, error(-32000, "Bad Request: No valid session ID provided").as_ref()));
-        assert!(is_about_session(400, error(-32000, "Bad Request: Server not initialized").as_ref()));
-        assert!(!is_about_session(400, error(-32602, "Invalid arguments").as_ref()));
-        assert!(!is_about_session(400, None) && !is_about_session(500, None));
+        assert!(is_about_session(404, None, ""));
+        assert!(is_about_session(404, error(-32001, "Session not found").as_ref(), ""));
+        assert!(!is_about_session(404, error(code::METHOD_NOT_FOUND, "Method not found").as_ref(), ""));
+        assert!(is_about_session(400, error(-32000, "Bad Request: No valid session ID provided").as_ref(), ""));
+        assert!(is_about_session(400, error(-32000, "Bad Request: Server not initialized").as_ref(), ""));
+        assert!(is_about_session(400, None, "Invalid or missing session ID"));
+        assert!(!is_about_session(400, error(-32602, "Invalid arguments").as_ref(), "a session"));
+        assert!(!is_about_session(400, None, "") && !is_about_session(500, None, ""));
     }
 }
