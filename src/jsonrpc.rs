@@ -344,8 +344,8 @@ fn to_raw<T: Serialize + ?Sized>(value: &T) -> RawJson {
     RawJson::from_value(value).expect("a value without maps under other keys than texts has a JSON text")
 }
 
-/// The start of a text of the peer, for an error message.
-fn excerpt(text: &str) -> String {
+/// The start of a text of the peer, for a message to people.
+pub(crate) fn excerpt(text: &str) -> String {
     /// Enough to recognise an HTML page or a log line by.
     const LENGTH: usize = 80;
     let mut start: String = text.trim().chars().take(LENGTH).collect();

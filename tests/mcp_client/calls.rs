@@ -200,3 +200,17 @@ fn a_tool_that_was_not_listed_says_nothing_of_a_second_call() {
     assert_eq!(world.perform(call("reads")).unwrap_err().kind(), ErrorKind::Network);
     assert_eq!(world.methods().iter().filter(|method| *method == "tools/call").count(), 1);
 }
+
+#[test]
+fn a_tool_that_cannot_be_called_is_left_out_with_a_warning_and_the_others_stay() {
+    let tools = json!([
+        null, 7, { "name": "a" }, { "name": "b", "inputSchema": null }, { "name": "c", "inputSchema": [] },
+        { "name": "", "inputSchema": {} }, { "name": "d", "inputSchema": { "$schema": "x" } }
+    ]);
+    let server = stateless(|request| Answer::json(200, response(request, &json!({ "tools": tools }))));
+    let mut world = World::new(options(EraChoice::Auto), server);
+    let Reply::Tools(listed) = world.perform(Request::ListTools).unwrap() else { panic!("no tools") };
+    assert_eq!(listed.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b", "d"]);
+    let warnings = world.warnings();
+    assert!(warnings.len() == 2 && warnings[0].contains(r#""name":"c""#), "{warnings:?}");
+}

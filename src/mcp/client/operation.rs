@@ -16,7 +16,7 @@ use super::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson, quoted};
-use crate::jsonrpc::{Params, RpcError, code};
+use crate::jsonrpc::{Params, RpcError, code, excerpt};
 use crate::time::Millis;
 
 /// The most operations that may be open at once. Far above what a model starts; a caller in a loop is stopped before
@@ -377,7 +377,17 @@ impl Client {
             self.keep(now, id, time_to_live, &reply);
             return self.finish(id, Ok(reply));
         }
-        let mut tools: Vec<_> = entries.iter().filter_map(Tool::read).map(Arc::new).collect();
+        let mut tools = Vec::new();
+        for entry in &entries {
+            match Tool::read(entry) {
+                Some(tool) => tools.push(Arc::new(tool)),
+                None => self.warn(format!(
+                    "an MCP tool is left out, whose name or schema cannot be used: {}",
+                    excerpt(entry.as_str())
+                )),
+            }
+        }
+        let Some(operation) = self.operations.get_mut(&id) else { return };
         let is_for_call = operation.relisting == Relisting::Listing;
         if is_for_call {
             operation.relisting = Relisting::Done;

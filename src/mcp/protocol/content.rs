@@ -1,4 +1,4 @@
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, read_string};
 
 /// A block of a tool's result.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +48,11 @@ pub enum ContentBlock {
 }
 
 impl ContentBlock {
-    /// Reads a block. What is not understood is kept as [`ContentBlock::Unknown`].
+    /// Reads a block. What is not understood is kept as [`ContentBlock::Unknown`]; a bare text is a text.
     pub fn read(raw: RawJson) -> Self {
+        if let Some(text) = read_string(raw.as_str()) {
+            return Self::Text { text };
+        }
         let known = Object::parse(raw.as_str()).ok().map(|object| {
             let kind = object.string("type").unwrap_or_default();
             (Self::known(&kind, &object), kind)
@@ -64,7 +67,8 @@ impl ContentBlock {
     fn known(kind: &str, object: &Object<'_>) -> Option<Self> {
         let text = |name| object.string(name);
         Some(match kind {
-            "text" => Self::Text { text: text("text")? },
+            // Some servers put a value where its text should be.
+            "text" => Self::Text { text: text("text").or_else(|| Some(object.raw("text")?.as_str().to_owned()))? },
             "image" => Self::Image { data: text("data")?, mime_type: text("mimeType")? },
             "audio" => Self::Audio { data: text("data")?, mime_type: text("mimeType")? },
             "resource_link" => Self::ResourceLink {
@@ -75,7 +79,8 @@ impl ContentBlock {
                 mime_type: text("mimeType"),
             },
             "resource" => Self::Resource(ResourceContents::read(&object.object("resource")?)?),
-            _ => return None,
+            // Frameworks have kinds of their own, such as `error`; a text is a text all the same.
+            _ => Self::Text { text: text("text")? },
         })
     }
 }
@@ -131,6 +136,21 @@ mod tests {
             panic!("not read as a resource");
         };
         assert_eq!(contents.body, ResourceBody::Blob(String::new()));
+    }
+
+    #[test]
+    fn a_text_is_a_text_however_it_is_written() {
+        for (block, expected) in [
+            (r#""a""#, "a"),
+            (r#"{"type":"text","text":5}"#, "5"),
+            (r#"{"type":"text","text":{"a":[1]}}"#, r#"{"a":[1]}"#),
+            (r#"{"type":"error","text":"no"}"#, "no"),
+            (r#"{"text":"a"}"#, "a"),
+        ] {
+            assert_eq!(read(block), ContentBlock::Text { text: expected.to_owned() }, "{block}");
+        }
+        assert!(matches!(read(r#"{"type":"text","text":null}"#), ContentBlock::Unknown { .. }));
+        assert!(matches!(read(r#"{"type":"image","text":"a"}"#), ContentBlock::Unknown { .. }));
     }
 
     #[test]

@@ -2,6 +2,9 @@ use super::content::ContentBlock;
 use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson};
 
+/// The schema of a tool that takes nothing.
+const NO_INPUT: &str = r#"{"type":"object","properties":{}}"#;
+
 /// A tool that a server offers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
@@ -11,7 +14,7 @@ pub struct Tool {
     pub title: Option<String>,
     /// What it does, for the model.
     pub description: Option<String>,
-    /// The JSON Schema of its input, as the server wrote it.
+    /// The JSON Schema of its input, as the server wrote it; where it wrote none, that of an object without members.
     pub input_schema: RawJson,
     /// The JSON Schema of its structured output.
     pub output_schema: Option<RawJson>,
@@ -28,10 +31,11 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Reads a tool; `None` when it has no name or its schema is no object.
+    /// Reads a tool; `None` when it has no name or its schema is no object. A tool without a schema takes nothing.
     pub fn read(raw: &RawJson) -> Option<Self> {
         let object = Object::parse(raw.as_str()).ok()?;
-        object.object("inputSchema")?;
+        let input_schema = object.raw("inputSchema").or_else(|| RawJson::parse(NO_INPUT).ok())?;
+        Object::parse(input_schema.as_str()).ok()?;
         let task_support = object.object("execution").and_then(|execution| execution.string("taskSupport"));
         let ui = object.object("_meta").and_then(|meta| meta.object("ui"));
         let visibility: Option<Vec<String>> = ui.and_then(|ui| ui.read("visibility"));
@@ -39,7 +43,7 @@ impl Tool {
             name: object.string("name").filter(|name| !name.is_empty())?,
             title: object.string("title"),
             description: object.string("description"),
-            input_schema: object.raw("inputSchema")?,
+            input_schema,
             output_schema: object.raw("outputSchema"),
             annotations: object.object("annotations").map(|hints| ToolAnnotations::read(&hints)).unwrap_or_default(),
             needs_task: task_support.as_deref() == Some("required"),
@@ -96,7 +100,8 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// Reads the result of `tools/call`. Missing content counts as none.
+    /// Reads the result of `tools/call`. Missing content counts as none, and a single block without the array around it as one.
+    /// `toolResult` is what revision 2024-10-07 had in the place of all members.
     ///
     /// # Errors
     ///
@@ -104,9 +109,19 @@ impl CallToolResult {
     pub fn read(raw: &RawJson) -> Result<Self, Error> {
         let object = Object::parse(raw.as_str())
             .map_err(|_| Error::new(ErrorKind::Protocol, "the server's tool result is not a JSON object"))?;
-        let blocks = object.array("content").unwrap_or_default();
+        let content = object.raw("content");
+        let content = match (object.array("content"), content, object.raw("toolResult")) {
+            (Some(blocks), ..) => blocks.into_iter().map(|block| ContentBlock::read(RawJson::from(block))).collect(),
+            (None, Some(block), _) => vec![ContentBlock::read(block)],
+            (None, None, Some(result)) => match Object::parse(result.as_str()) {
+                Ok(nested) if nested.get("content").is_some() => return Self::read(&result),
+                Ok(_) => vec![ContentBlock::Text { text: result.as_str().to_owned() }],
+                Err(_) => vec![ContentBlock::read(result)],
+            },
+            (None, None, None) => Vec::new(),
+        };
         Ok(Self {
-            content: blocks.into_iter().map(|block| ContentBlock::read(RawJson::from(block))).collect(),
+            content,
             structured_content: object.raw("structuredContent"),
             is_error: object.boolean("isError").unwrap_or_default(),
             meta: object.raw("_meta"),
@@ -155,10 +170,17 @@ mod tests {
         for text in [
             r#"{"inputSchema":{}}"#,
             r#"{"name":"","inputSchema":{}}"#,
-            r#"{"name":"t"}"#,
             r#"{"name":"t","inputSchema":true}"#,
+            r#"{"name":"t","inputSchema":"{}"}"#,
         ] {
             assert_eq!(Tool::read(&RawJson::parse(text).unwrap()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tool_without_a_schema_takes_nothing() {
+        for text in [r#"{"name":"t"}"#, r#"{"name":"t","inputSchema":null}"#] {
+            assert_eq!(Tool::read(&RawJson::parse(text).unwrap()).unwrap().input_schema.as_str(), NO_INPUT);
         }
     }
 
@@ -171,5 +193,20 @@ mod tests {
             "[1]"
         );
         assert_eq!(read("[]").unwrap_err().kind(), ErrorKind::Protocol);
+    }
+
+    #[test]
+    fn content_is_found_where_servers_put_it() {
+        for text in [
+            r#"{"content":"a"}"#,
+            r#"{"content":["a"]}"#,
+            r#"{"content":{"type":"text","text":"a"}}"#,
+            r#"{"toolResult":"a"}"#,
+            r#"{"toolResult":{"content":[{"type":"text","text":"a"}]}}"#,
+        ] {
+            assert_eq!(CallToolResult::read(&RawJson::parse(text).unwrap()).unwrap().text(), "a", "{text}");
+        }
+        let result = CallToolResult::read(&RawJson::parse(r#"{"toolResult":{"n":1}}"#).unwrap()).unwrap();
+        assert_eq!(result.text(), r#"{"n":1}"#);
     }
 }
