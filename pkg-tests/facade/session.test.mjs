@@ -76,6 +76,31 @@ test("a subscriber that throws is reported, and neither ends the run nor keeps t
   }
 });
 
+test("an answer to a call that does not wait is refused, and spoils no other", async () => {
+  const ran = [];
+  const execute = () => {
+    ran.push("removed");
+    return "removed";
+  };
+  const tools = {
+    remove: tool({ description: "r", input: anything, needsApproval: true, execute }),
+    locate: tool({ description: "l", input: anything }),
+  };
+  const calls = ["remove", "locate"].map((toolName) => ({ type: "tool-call", toolName, callId: toolName, input: {} }));
+  const session = new Agent({ model: scriptedModel([calls, "done"]), tools }).session();
+  const refused = { kind: "invalid-input" };
+  assert.throws(() => session.approve("remove"), refused, "before anything was asked");
+  assert.equal((await session.send("go").result).stopReason, "suspended");
+  session.approve("remove");
+  assert.throws(() => session.approve("remove"), refused, "twice");
+  assert.throws(() => session.toolResult("remove", "of the page"), refused, "no call of a client-side tool");
+  session.toolResult("locate", "Oslo");
+  assert.throws(() => session.toolResult("locate", "Bergen"), refused, "twice");
+  assert.equal((await session.resume().result).text, "done");
+  assert.deepEqual(ran, ["removed"]);
+  assert.throws(() => session.approve("remove"), refused, "after the run");
+});
+
 test("a session restores from JSON, in another agent", async () => {
   const session = new Agent({ model: scriptedModel(["one"]) }).session();
   await session.send("first").result;

@@ -128,22 +128,26 @@ export class Session<T extends ToolSet = ToolSet> {
   /**
    * Decides about a call that waits for an approval. When no run is at work, `resume()` goes on with the decision. It holds for
    * the input that `pending` shows and no other.
+   *
+   * @throws CrabletError `invalid-input` when the call does not wait: it was decided about already, say, or the run is over.
    */
   approve(callId: string, allow = true, reason?: string): void {
-    const inputHash = this.#pending.find((call) => call.callId === callId)?.inputHash;
-    this.#decide((run) => run.approve(callId, allow, reason, inputHash));
-    this.#pending = this.#pending.filter((call) => call.callId !== callId);
+    const call = named(this.#pending, callId);
+    this.#decide(call, (run) => run.approve(callId, allow, reason, call?.inputHash));
+    this.#pending = without(this.#pending, callId);
     this.#changed();
   }
 
   /**
    * Gives the result of a call of a client-side tool, one without `execute`; `toolOutput` for files and failures. When no run is
    * at work, `resume()` goes on with it.
+   *
+   * @throws CrabletError `invalid-input` when the call does not wait, or the result cannot be written as JSON.
    */
   toolResult(callId: string, output: unknown): void {
     const text = toJson(outputOf(output), "the result");
-    this.#decide((run) => run.toolResult(callId, text));
-    this.#clientCalls = this.#clientCalls.filter((call) => call.callId !== callId);
+    this.#decide(named(this.#clientCalls, callId), (run) => run.toolResult(callId, text));
+    this.#clientCalls = without(this.#clientCalls, callId);
     this.#changed();
   }
 
@@ -396,8 +400,6 @@ export class Session<T extends ToolSet = ToolSet> {
 
   /** Follows which calls wait for somebody outside, those of sub-agents too. */
   #observeCall(event: AgentEvent): void {
-    const others = (calls: readonly ToolCall[], gone: string): readonly ToolCall[] =>
-      calls.filter(({ callId }) => callId !== gone);
     const isSuspended = this.#status === "awaiting-approval" || this.#status === "awaiting-result";
     switch (event.type) {
       case "tool-call":
@@ -406,22 +408,22 @@ export class Session<T extends ToolSet = ToolSet> {
       case "approval-request": {
         const { type: _type, runId: _run, step: _step, ...call } = event;
         this.#callNames.set(event.callId, event.toolName);
-        this.#pending = [...others(this.#pending, call.callId), call];
+        this.#pending = [...without(this.#pending, call.callId), call];
         break;
       }
       case "approval-response":
-        this.#pending = others(this.#pending, event.callId);
+        this.#pending = without(this.#pending, event.callId);
         if (isSuspended) this.#status = "running";
         break;
       case "tool-start":
         if (event.clientSide === true) {
           const { callId, input } = event;
           const toolName = this.#callNames.get(callId) ?? this.#toolNameOf(callId);
-          this.#clientCalls = [...others(this.#clientCalls, callId), { callId, toolName, input }];
+          this.#clientCalls = [...without(this.#clientCalls, callId), { callId, toolName, input }];
         }
         break;
       case "tool-result":
-        this.#clientCalls = others(this.#clientCalls, event.callId);
+        this.#clientCalls = without(this.#clientCalls, event.callId);
         if (isSuspended) this.#status = "running";
         break;
       default:
@@ -436,8 +438,10 @@ export class Session<T extends ToolSet = ToolSet> {
     return "";
   }
 
-  #decide(decision: (run: CoreRun) => void): void {
+  #decide(call: ToolCall | undefined, decision: (run: CoreRun) => void): void {
     if (this.#begun === undefined) {
+      // Kept until a run begins, which it would end with its error.
+      if (call === undefined) throw invalidInput("no such call waits: it was answered, or never asked");
       this.#decisions.push(decision);
       return;
     }
@@ -522,6 +526,14 @@ const OPEN: ReadonlySet<SessionStatus> = new Set<SessionStatus>([
 
 /** After these, going on from an older checkpoint would do something a second time. */
 const CHECKPOINTS: ReadonlySet<string> = new Set<AgentEvent["type"]>(["tool-start", "tool-result", "step-end"]);
+
+function named<Call extends ToolCall>(calls: readonly Call[], callId: string): Call | undefined {
+  return calls.find((call) => call.callId === callId);
+}
+
+function without<Call extends ToolCall>(calls: readonly Call[], callId: string): readonly Call[] {
+  return calls.filter((call) => call.callId !== callId);
+}
 
 /** Conversations that nothing works on, the longest idle first. */
 const idle = /* @__PURE__ */ new Set<Held>();
