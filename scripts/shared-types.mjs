@@ -1,5 +1,6 @@
 // Compares the words that both sides share, which are written by hand in Rust and in TypeScript: types of events, kinds of error,
-// reasons to stop. What the events hold is compared by pkg-tests/suites/types.mjs, with events of real runs.
+// reasons to stop; and that docs/errors.md explains each kind. What the events hold is compared by pkg-tests/suites/types.mjs, with
+// events of real runs.
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,6 +32,10 @@ const vocabularies = {
     rust: words(section("src/error.rs", "error_kinds! {\n", "\n}\n"), /= "([a-z-]+)"/g),
     typescript: union(section("src/js/error.ts", "export type ErrorKind", ";")),
   },
+  "kinds of error, as docs/errors.md explains them": {
+    rust: words(section("src/error.rs", "error_kinds! {\n", "\n}\n"), /= "([a-z-]+)"/g),
+    typescript: words(section("docs/errors.md", "\n## Kinds", "| `internal`"), /^\| `([a-z-]+)`/gm).concat("internal"),
+  },
   "reasons to stop": {
     rust: [
       ...words(section("src/model/message.rs", "impl StopReason", "\n}\n"), /=> "([a-z-]+)"/g),
@@ -51,7 +56,9 @@ for (const [name, { rust, typescript }] of Object.entries(vocabularies)) {
   const unknown = [...there].filter((word) => !here.has(word));
   if (missing.length + unknown.length === 0) continue;
   isSame = false;
-  console.error(`${name}: TypeScript lacks [${missing.join(", ")}], and has [${unknown.join(", ")}] that Rust lacks`);
+  console.error(
+    `${name}: TypeScript, or the guide, lacks [${missing.join(", ")}], and has [${unknown.join(", ")}] that Rust lacks`,
+  );
 }
 if (isSame) console.log("Rust and TypeScript have the same words");
 process.exitCode = isSame ? 0 : 1;

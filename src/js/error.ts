@@ -1,29 +1,54 @@
-/** The kinds of error of the whole project. Kinds may be added. */
+/** The kinds of error of the whole project, of which docs/errors.md says more. Kinds may be added. */
 export type ErrorKind =
+  /** The key or token was missing, wrong or not allowed to do this. */
   | "auth"
+  /** Too many requests or tokens for now. */
   | "rate-limit"
+  /** The provider has no capacity at the moment. */
   | "overloaded"
+  /** The account's credit or plan is used up: waiting does not help. */
   | "quota"
+  /** The input is longer than the model's context window. */
   | "context-overflow"
+  /** The request was refused as wrong, unknown models included. */
   | "bad-request"
+  /** A safety filter stopped the input or the output. */
   | "content-filter"
+  /** The peer failed inside. */
   | "server"
+  /** No connection, or it broke before an answer. */
   | "network"
+  /** Nothing came in time. */
   | "timeout"
+  /** The stream ended before its end marker. */
   | "stream-truncated"
+  /** The stream's bytes were not what the protocol says. */
   | "malformed-stream"
+  /** A tool call's input was cut off or is not what the tool takes. */
   | "malformed-tool-call"
+  /** The caller stopped it. */
   | "aborted"
+  /** The connection to an MCP server or its process ended. */
   | "connection-closed"
+  /** The MCP server no longer knows the session. */
   | "session-expired"
+  /** The MCP server answered with a JSON-RPC error. */
   | "rpc"
+  /** The peer broke its protocol. */
   | "protocol"
+  /** No protocol revision in common. */
   | "unsupported-version"
+  /** The caller's own input is wrong. */
   | "invalid-input"
+  /** The session is already running something. */
   | "busy"
+  /** A limit of steps, tokens, cost, time or size was reached. */
   | "limit"
+  /** The store could not save or load. */
   | "storage"
+  /** Somebody else wrote the same session. */
   | "conflict"
+  /** A defect in crablet itself. */
   | "internal"
   | (string & {});
 

@@ -233,6 +233,8 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   /**
    * Decides about a call that waits for an approval. The reason of a denial is told to the model. With the `inputHash` of the
    * request, the decision holds for no other input.
+   *
+   * @throws CrabletError `invalid-input` when the call does not wait, the input is another, or the run has not started or is over.
    */
   approve(callId: string, allow = true, reason?: string, inputHash?: string): void {
     this.#isWaiting = false;

@@ -11,7 +11,11 @@ export interface ToolContext {
   readonly callId: string;
   /** Aborts when the run aborts, the tool's time is up, or the consumer leaves its loop. */
   readonly signal: AbortSignal;
-  /** Reports progress: a `tool-progress` event with this data, which must be JSON. */
+  /**
+   * Reports progress: a `tool-progress` event with this data. Does nothing once the call is over.
+   *
+   * @throws CrabletError `invalid-input` for what cannot be written as JSON.
+   */
   progress(data: unknown): void;
 }
 
@@ -21,9 +25,12 @@ export interface ToolDefinition<S extends Schema = Schema, Output = unknown> {
   readonly description: string;
   /** What it takes: a JSON Schema of an object, or a Standard Schema (zod, valibot, arktype). */
   readonly input: S;
-  /** Whether a person is asked first: always, or for the inputs for which this says so. */
+  /**
+   * Whether a person is asked first: always, or for the inputs for which this says so. What it throws denies the call, and the
+   * model is told. Default: false.
+   */
   readonly needsApproval?: boolean | ((input: Infer<S>) => MaybePromise<boolean>);
-  /** The most milliseconds it may take. Default: no limit. */
+  /** The most milliseconds it may take: then its signal aborts, and the model is told of a failure. Default: no limit. */
   readonly timeoutMs?: number;
   /** Whether it runs alone, in call order. Default: beside the other calls of its step. */
   readonly sequential?: boolean;
@@ -33,7 +40,8 @@ export interface ToolDefinition<S extends Schema = Schema, Output = unknown> {
   readonly maxConcurrent?: number;
   /**
    * Runs the tool. What it returns is told to the model: text as it is, anything else as JSON; use `toolOutput` for files
-   * and for data that only the user interface shall see. What it throws is told to the model as a failed result.
+   * and for data that only the user interface shall see. What it throws, and a value that cannot be written as JSON, is told to
+   * the model as a failed result; nothing, as `done`.
    */
   readonly execute: (input: Infer<S>, context: ToolContext) => MaybePromise<Output>;
 }
