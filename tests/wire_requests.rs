@@ -149,6 +149,24 @@ fn schemas_get_what_the_services_demand() {
     );
 }
 
+/// Both services refuse the whole request for a property with another name (anthropics/claude-code#79418).
+#[test]
+fn claude_is_told_of_properties_whose_names_it_cannot_have() {
+    let schema = r#"{"type":"object","properties":{"$top":{"type":"integer"},"q":{}}}"#;
+    let sent = |model: Model| {
+        let mut request = simple(model);
+        request.tools = vec![tool("list", schema)].into();
+        body(&request)
+    };
+    let claude = sent(anthropic::model("claude-sonnet-4-5"))["tools"][0]["input_schema"].clone();
+    let bedrock = sent(bedrock::model("us-east-1", "us.anthropic.claude-sonnet-4-5-v1:0"));
+    assert_eq!(bedrock["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"]["json"], claude);
+    assert_eq!(claude["properties"], json!({"q": {}}));
+    assert!(claude["description"].as_str().unwrap().contains(r#"{"$top":{"type":"integer"}}"#), "{claude}");
+    let openai = sent(openai_chat::model(Profile::OpenAi, "gpt-5.2"));
+    assert_eq!(openai["tools"][0]["function"]["parameters"], serde_json::from_str::<Value>(schema).unwrap());
+}
+
 #[test]
 fn files_in_results_are_seen_by_the_model() {
     let model = openai_chat::model(Profile::OpenAi, "gpt-5.2");

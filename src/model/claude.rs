@@ -1,10 +1,12 @@
 //! What Anthropic and Bedrock have in common: what the names of Claude's models tell, and how they are asked to reason
 //! (platform.claude.com/docs, "Extended thinking", "Adaptive thinking" and "Effort").
 
+use std::borrow::Cow;
+
 use super::body::{Members, invalid};
 use super::request::{Effort, Reasoning, RequestOptions, ToolChoice};
 use crate::error::Error;
-use crate::json::filled;
+use crate::json::{Object, add_member, filled, quoted, quoted_list};
 
 /// The fewest tokens that may be set aside for reasoning.
 const MIN_BUDGET: u64 = 1024;
@@ -94,9 +96,64 @@ fn default_limit(model: &str) -> u64 {
     }
 }
 
+/// The schema of a tool's input with the members whose names Claude's services take: letters, digits, `_`, `.` and `-`, at most
+/// 64. They refuse the whole request for any other, such as `$top` or `filter[id]`. Those are told in the description, and the
+/// model can give them all the same, since no input is held to its schema.
+pub(super) fn with_plain_names(schema: &str) -> Cow<'_, str> {
+    const MAX_NAME: usize = 64;
+    let is_plain = |name: &str| {
+        let is_plain_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_plain_byte)
+    };
+    let root = Object::parse(schema).unwrap_or_default();
+    let properties = root.object("properties").unwrap_or_default();
+    if properties.iter().all(|(name, _)| is_plain(name)) {
+        return Cow::Borrowed(schema);
+    }
+    let (mut kept, mut told) = ("{}".to_owned(), "{}".to_owned());
+    for (name, property) in properties.iter() {
+        add_member(if is_plain(name) { &mut kept } else { &mut told }, name, property.get());
+    }
+    let required: Vec<String> = root.read("required").unwrap_or_default();
+    let (required, required_told): (Vec<_>, Vec<_>) = required.into_iter().partition(|name| is_plain(name));
+    let mut description = root.string("description").map(|text| format!("{text}\n")).unwrap_or_default();
+    description.push_str(&format!("Takes these properties too, under exactly these names: {told}"));
+    if !required_told.is_empty() {
+        description.push_str(&format!(" Of them these are required: {}", quoted_list(&required_told)));
+    }
+    let mut lowered = "{}".to_owned();
+    for (keyword, value) in root.iter() {
+        match keyword {
+            "properties" => add_member(&mut lowered, keyword, &kept),
+            "required" if !required.is_empty() => add_member(&mut lowered, keyword, &quoted_list(&required)),
+            "required" | "description" | "additionalProperties" => {}
+            _ => add_member(&mut lowered, keyword, value.get()),
+        }
+    }
+    add_member(&mut lowered, "description", &quoted(&description));
+    Cow::Owned(lowered)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn properties_with_other_names_are_told_in_words() {
+        let plain = r#"{"type":"object","properties":{"a.b-c_1":{}},"required":["a.b-c_1"]}"#;
+        assert!(matches!(with_plain_names(plain), Cow::Borrowed(same) if same == plain));
+        // ComposioHQ/composio#3500, beautyfree/appstore-connect-mcp#2
+        let schema = r#"{"type":"object","description":"Lists.","properties":{"q":{"type":"string"},"$top":{"type":"integer"},"filter[id]":{}},"required":["q","$top"],"additionalProperties":false}"#;
+        let told = concat!(
+            r#"{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"description":"Lists.\nTakes these "#,
+            r#"properties too, under exactly these names: {\"$top\":{\"type\":\"integer\"},\"filter[id]\":{}} Of them these "#,
+            r#"are required: [\"$top\"]"}"#
+        );
+        assert_eq!(with_plain_names(schema), told);
+        let long = "x".repeat(65);
+        let alone = with_plain_names(&format!(r#"{{"type":"object","properties":{{"{long}":{{}}}}}}"#)).into_owned();
+        assert!(alone.starts_with(r#"{"type":"object","properties":{},"description":""#), "{alone}");
+    }
 
     #[test]
     fn versions_are_read_from_names() {

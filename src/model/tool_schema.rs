@@ -2,12 +2,13 @@
 //!
 //! They refuse the whole request for a root that is not an object with `type` and `properties`, or that has `oneOf`, `anyOf`,
 //! `allOf`, `enum` or `not` (OpenAI, "Function calling"; Anthropic, "Tool use"), and for keywords in the form of older drafts
-//! than 2020-12 (Anthropic). Servers of the Model Context Protocol send all of these. What is sent never demands more than
-//! the schema does, and the input is checked against the schema itself.
+//! than 2020-12 (Anthropic). They refuse it too for keywords with `null`, for types that there are not, such as `any`, and
+//! OpenAI for lists that do not say what is in them. Servers of the Model Context Protocol send all of these. What is sent
+//! never demands more than the schema does, and the input is checked against the schema itself.
 
 use super::body::invalid;
 use crate::error::Error;
-use crate::json::{Object, RawJson, add_member, listed, quoted_list};
+use crate::json::{FromJson, Object, RawJson, add_member, listed, quoted_list, read_string};
 
 /// How deep subschemas are followed.
 const MAX_DEPTH: usize = 64;
@@ -21,10 +22,12 @@ pub(super) fn lowered(schema: &RawJson) -> Result<String, Error> {
     let text = schema.as_str();
     let root = Object::parse(text)
         .map_err(|error| invalid(format!("the input schema of a tool must be a JSON object: {error}")))?;
+    let modern = modern(text, 0);
+    let text = modern.as_deref().unwrap_or(text);
+    let root = Object::parse(text).unwrap_or(root);
     let is_taken = root.string("type").as_deref() == Some("object")
-        && root.get("properties").is_some()
-        && root.iter().all(|(name, _)| !is_refused(name))
-        && !is_old(text);
+        && root.object("properties").is_some()
+        && root.iter().all(|(name, _)| !is_refused(name));
     if is_taken {
         return Ok(text.to_owned());
     }
@@ -36,13 +39,6 @@ pub(super) fn lowered(schema: &RawJson) -> Result<String, Error> {
 /// The keywords that a root may not have.
 fn is_refused(keyword: &str) -> bool {
     matches!(keyword, "$ref" | "allOf" | "anyOf" | "oneOf" | "not" | "enum" | "const" | "if" | "then" | "else")
-}
-
-/// Whether the text may hold keywords in their older form. A text that only looks so is rewritten as it is.
-fn is_old(text: &str) -> bool {
-    ["\"items\":[", "\"items\": [", "\"exclusiveM", "\"required\":t", "\"required\": t"]
-        .iter()
-        .any(|old| text.contains(old))
 }
 
 /// Where the members of a schema stand.
@@ -91,16 +87,13 @@ impl Lowered {
                 "properties" => {
                     for (name, property) in Object::parse(value.get()).unwrap_or_default().iter() {
                         if !self.properties.iter().any(|(known, _)| known == name) {
-                            self.properties.push((name.to_owned(), modern(property.get(), 0)));
+                            self.properties.push((name.to_owned(), property.get().to_owned()));
                         }
                     }
                 }
                 "required" if place != Place::Maybe => {
                     let names: Vec<String> = schema.read("required").unwrap_or_default();
                     self.required.extend(names);
-                }
-                "$defs" | "definitions" if place == Place::Root => {
-                    self.others.push((keyword.to_owned(), modern_members(value.get(), 0)));
                 }
                 "type" | "required" => {}
                 _ if place == Place::Root && !is_refused(keyword) => {
@@ -134,41 +127,84 @@ fn resolve<'text>(document: &Object<'text>, reference: &str) -> Option<Object<'t
     document.object(definitions)?.object(name)
 }
 
-/// A subschema with its keywords in the form of 2020-12.
-fn modern(schema: &str, depth: usize) -> String {
-    let Ok(parsed) = Object::parse(schema) else { return schema.to_owned() };
-    if depth > MAX_DEPTH || !is_old(schema) {
-        return schema.to_owned();
-    }
+/// A schema with its keywords in the form of 2020-12 and without those that say nothing; `None` for one that is like that.
+fn modern(schema: &str, depth: usize) -> Option<String> {
+    let parsed = Object::parse(schema).ok().filter(|_| depth <= MAX_DEPTH)?;
     let is_exclusive = |keyword: &str| parsed.boolean(keyword) == Some(true);
+    let mut is_changed = false;
     let mut members = Vec::new();
     for (keyword, value) in parsed.iter() {
         let text = value.get();
-        let (keyword, text) = match keyword {
-            "items" if text.starts_with('[') => ("prefixItems", modern_list(&parsed, keyword, depth)),
-            "exclusiveMinimum" | "exclusiveMaximum" | "required" if matches!(text, "true" | "false") => continue,
-            "minimum" if is_exclusive("exclusiveMinimum") => ("exclusiveMinimum", text.to_owned()),
-            "maximum" if is_exclusive("exclusiveMaximum") => ("exclusiveMaximum", text.to_owned()),
-            "properties" | "patternProperties" | "$defs" | "definitions" => (keyword, modern_members(text, depth)),
-            "allOf" | "anyOf" | "oneOf" | "prefixItems" => (keyword, modern_list(&parsed, keyword, depth)),
-            "items" | "additionalProperties" | "not" => (keyword, modern(text, depth + 1)),
-            _ => (keyword, text.to_owned()),
+        let changed = match keyword {
+            "default" | "const" => None,
+            _ if text == "null" => Some(None),
+            "exclusiveMinimum" | "exclusiveMaximum" | "required" if matches!(text, "true" | "false") => Some(None),
+            "minimum" if is_exclusive("exclusiveMinimum") => Some(Some(("exclusiveMinimum", text.to_owned()))),
+            "maximum" if is_exclusive("exclusiveMaximum") => Some(Some(("exclusiveMaximum", text.to_owned()))),
+            "type" => types(text).map(|types| types.map(|types| (keyword, types))),
+            "items" if text.starts_with('[') => {
+                let items = modern_list(&parsed, keyword, depth).unwrap_or_else(|| text.to_owned());
+                Some(Some(("prefixItems", items)))
+            }
+            "properties" | "patternProperties" | "$defs" | "definitions" => {
+                modern_members(text, depth).map(|members| Some((keyword, members)))
+            }
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
+                modern_list(&parsed, keyword, depth).map(|list| Some((keyword, list)))
+            }
+            "items" | "additionalProperties" | "not" => modern(text, depth + 1).map(|schema| Some((keyword, schema))),
+            _ => None,
         };
-        members.push((keyword.to_owned(), text));
+        is_changed |= changed.is_some();
+        members.extend(changed.unwrap_or_else(|| Some((keyword, text.to_owned()))));
     }
-    object(&members)
+    let is_list = parsed.get("type").is_some_and(|kind| kind.get().contains("\"array\""));
+    if is_list && !members.iter().any(|(keyword, _)| *keyword == "items") {
+        is_changed = true;
+        members.push(("items", "{}".to_owned()));
+    }
+    is_changed.then(|| {
+        let mut object = "{}".to_owned();
+        members.iter().for_each(|(keyword, value)| add_member(&mut object, keyword, value));
+        object
+    })
 }
 
-fn modern_members(schemas: &str, depth: usize) -> String {
-    let schemas = Object::parse(schemas).unwrap_or_default();
-    let members: Vec<_> =
-        schemas.iter().map(|(name, schema)| (name.to_owned(), modern(schema.get(), depth + 1))).collect();
-    object(&members)
+/// The types that there are, of a member `type`; `None` when it names no others, `Some(None)` when it names only others.
+fn types(text: &str) -> Option<Option<String>> {
+    const TYPES: &[&str] = &["string", "number", "integer", "boolean", "object", "array", "null"];
+    let is_known = |name: &String| TYPES.contains(&name.as_str());
+    if let Some(name) = read_string(text) {
+        return if is_known(&name) { None } else { Some(None) };
+    }
+    let names = Vec::<String>::from_json(text)?;
+    let known: Vec<String> = names.iter().filter(|name| is_known(name)).cloned().collect();
+    (known.len() < names.len() || known.is_empty()).then(|| (!known.is_empty()).then(|| quoted_list(&known)))
 }
 
-fn modern_list(schema: &Object<'_>, keyword: &str, depth: usize) -> String {
-    let schemas = schema.array(keyword).unwrap_or_default();
-    listed(&schemas.into_iter().map(|schema| modern(schema.get(), depth + 1)).collect::<Vec<_>>())
+fn modern_members(schemas: &str, depth: usize) -> Option<String> {
+    let schemas = Object::parse(schemas).ok()?;
+    let modern: Vec<_> = schemas.iter().map(|(name, schema)| (name, schema, modern(schema.get(), depth + 1))).collect();
+    modern.iter().any(|(.., modern)| modern.is_some()).then(|| {
+        let mut object = "{}".to_owned();
+        for (name, schema, modern) in &modern {
+            add_member(&mut object, name, modern.as_deref().unwrap_or_else(|| schema.get()));
+        }
+        object
+    })
+}
+
+fn modern_list(schema: &Object<'_>, keyword: &str, depth: usize) -> Option<String> {
+    let schemas = schema.array(keyword)?;
+    let modern: Vec<_> = schemas.iter().map(|schema| (schema, modern(schema.get(), depth + 1))).collect();
+    modern.iter().any(|(_, modern)| modern.is_some()).then(|| {
+        listed(
+            &modern
+                .iter()
+                .map(|(schema, modern)| modern.clone().unwrap_or_else(|| schema.get().to_owned()))
+                .collect::<Vec<_>>(),
+        )
+    })
 }
 
 fn object(members: &[(String, String)]) -> String {
@@ -247,11 +283,45 @@ mod tests {
             sent(schema),
             concat!(
                 r#"{"type":"object","properties":{"#,
-                r#""pair":{"type":"array","prefixItems":[{"type":"number","exclusiveMinimum":0},{"type":"string"}]},"#,
+                r#""pair":{"type":"array","prefixItems":[{"type":"number","exclusiveMinimum":0},{"type":"string"}],"items":{}},"#,
                 r#""list":{"type":"array","items":{"type":"number","maximum":3}},"#,
                 r#""now":{"type":"number","exclusiveMinimum":1},"old":{"type":"string"}}}"#
             )
         );
+    }
+
+    #[test]
+    fn what_says_nothing_and_what_there_is_not_is_left_out() {
+        for (schema, expected) in [
+            // Serialised with every member that there could be.
+            (
+                r#"{"type":"object","title":null,"properties":{"a":{"type":"string","description":null,"enum":null,"default":null}},"required":null}"#,
+                r#"{"type":"object","properties":{"a":{"type":"string","default":null}}}"#,
+            ),
+            (r#"{"type":"object","properties":null}"#, r#"{"type":"object","properties":{}}"#),
+            // MarkusPfundstein/mcp-gsuite#34
+            (
+                r#"{"type":"object","properties":{"a":{"type":"string","required":false}}}"#,
+                r#"{"type":"object","properties":{"a":{"type":"string"}}}"#,
+            ),
+            // blurrah/mcp-graphql#14
+            (
+                r#"{"type":"object","properties":{"a":{"type":"any"},"b":{"type":["float","null"]},"c":{"type":[]}}}"#,
+                r#"{"type":"object","properties":{"a":{},"b":{"type":["null"]},"c":{}}}"#,
+            ),
+            // mark3labs/mcphost#35, Automattic/wordpress-mcp#103
+            (
+                r#"{"type":"object","properties":{"a":{"type":"array"},"b":{"items":{"anyOf":[{"type":["string","array"]}]},"type":"array"}}}"#,
+                r#"{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"items":{"anyOf":[{"type":["string","array"],"items":{}}]},"type":"array"}}}"#,
+            ),
+            // What only looks like it.
+            (
+                r#"{"type":"object","properties":{"type":{"type":"string","default":"array"},"required":{"const":null},"items":{"enum":[null,"any"]}}}"#,
+                r#"{"type":"object","properties":{"type":{"type":"string","default":"array"},"required":{"const":null},"items":{"enum":[null,"any"]}}}"#,
+            ),
+        ] {
+            assert_eq!(sent(schema), expected);
+        }
     }
 
     fn anything() -> impl Strategy<Value = Value> {

@@ -37,7 +37,8 @@ pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<R
     }
     let takes_unsigned = takes_unsigned(request);
     body.set_list("messages", draft.turns(&|turn| encode_turn(turn, takes_unsigned))?);
-    let tools = draft.tools(&|members, schema| format!("{{{members}\"input_schema\":{schema}}}"))?;
+    let tools = draft
+        .tools(&|members, schema| format!("{{{members}\"input_schema\":{}}}", claude::with_plain_names(schema)))?;
     if !tools.is_empty() {
         body.set_list("tools", tools.elements());
         body.set_optional("tool_choice", tool_choice(options));

@@ -76,7 +76,10 @@ fn is_claude(model: &str) -> bool {
 /// The tools, with the marker of the cache behind them where no system prompt follows that has it. A history with calls is
 /// refused without any tool, so those that it calls are named.
 fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, marker: Option<&str>) -> Result<(), Error> {
-    let mut tools = draft.tools(&tool)?;
+    let is_claude = is_claude(draft.id);
+    let mut tools = draft.tools(&|members, schema| {
+        if is_claude { tool(members, &claude::with_plain_names(schema)) } else { tool(members, schema) }
+    })?;
     if tools.is_empty() {
         let called = draft.called_tools();
         let schema = r#"{"type":"object","properties":{}}"#;
@@ -88,7 +91,7 @@ fn set_tools(body: &mut RequestBody, draft: &mut Draft<'_>, marker: Option<&str>
     if tools.is_empty() {
         return Ok(());
     }
-    if let Some(marker) = marker.filter(|_| draft.instructions().is_none() && is_claude(draft.id)) {
+    if let Some(marker) = marker.filter(|_| draft.instructions().is_none() && is_claude) {
         tools.own.push(marker.into());
     }
     let elements: Vec<Arc<str>> = tools.elements();

@@ -237,8 +237,8 @@ const EMPTY: &str = "{}";
 
 /// Whether two whole inputs say the same, however they are spaced.
 fn is_same(first: &str, second: &str) -> bool {
-    first == second
-        || Tree::read(first).ok().is_some_and(|first| Tree::read(second).is_ok_and(|second| first == second))
+    let read = |input: &str| Tree::read(input.trim()).ok();
+    first == second || read(first).is_some_and(|first| read(second) == Some(first))
 }
 
 /// A piece of text, or, from servers that do not stream arguments, the whole object.
