@@ -112,6 +112,32 @@ fn an_unknown_server_gets_reasoning_back_in_the_member_that_it_came_in() {
     }
 }
 
+/// platform.openai.com, API reference "Responses": models from gpt-5.3-codex on are told again what was on the way and what the answer.
+#[test]
+fn the_phase_of_what_was_said_goes_back() {
+    let model = openai_responses::model("gpt-5.4");
+    let item = |index: u8, phase: &str, text: &str| {
+        format!(
+            r#"data: {{"type":"response.output_item.done","output_index":{index},"item":{{"type":"message","role":"assistant",{phase}"content":[{{"type":"output_text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let stream = [
+        item(0, r#""phase":"commentary","#, "I look."),
+        item(1, r#""phase":"final_answer","#, "It is A."),
+        item(2, "", "Bye."),
+        r#"data: {"type":"response.completed","response":{"status":"completed","output":[]}}"#.to_owned(),
+    ];
+    let head = ResponseHead { status: 200, headers: Vec::new() };
+    let stream = format!("{}\n\n", stream.join("\n\n"));
+    let answer = wire::replay::assemble(&wire::replay::events(&model, &head, [stream.as_bytes()]));
+    let mut request = simple(model.clone());
+    request.messages.push(assistant("2", &model, answer.content));
+    let phases: Vec<_> = body(&request)["input"].as_array().unwrap().iter().map(|item| item["phase"].clone()).collect();
+    assert_eq!(phases, [Value::Null, json!("commentary"), json!("final_answer"), Value::Null]);
+    request.model = openai_responses::model("other");
+    assert!(!body(&request).to_string().contains("phase"));
+}
+
 /// Servers of other models that speak Anthropic's protocol sign no thinking and refuse a turn without it
 /// (NousResearch/hermes-agent#16748); Anthropic refuses thinking without a signature.
 #[test]

@@ -97,6 +97,23 @@ fn what_came_without_deltas_is_read_where_it_is_complete() {
 }
 
 #[test]
+fn what_a_server_did_not_stream_of_an_input_is_added() {
+    // vllm-project/vllm#44348: what the parser held back comes only with the whole.
+    let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a","name":"t","arguments":""}}"#;
+    let delta = r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"k\":"}"#;
+    let whole = r#"{"type":"response.function_call_arguments.done","output_index":0,"arguments":"{\"k\":1}"}"#;
+    let item = |arguments: &str| {
+        format!(
+            r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"function_call","call_id":"a","name":"t","arguments":{arguments}}}}}"#
+        )
+    };
+    let expected = json!({"toolCalls": [{"id": "a", "name": "t", "arguments": {"k": 1}}], "stopReason": "tool_use"});
+    responses(&[added, delta, whole, &item(r#""{\"k\":1}""#), DONE], expected.clone());
+    responses(&[added, delta, &item(r#""{\"k\":1}""#), DONE], expected.clone());
+    responses(&[added, delta, whole, &item(r#""{}""#), DONE], expected);
+}
+
+#[test]
 fn a_tool_that_takes_free_text_is_called_with_it() {
     // platform.openai.com/docs/guides/function-calling, "Custom tools"
     responses(

@@ -11,7 +11,7 @@ use super::super::message::{File, FileData, Source, StopReason, Usage};
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
 use crate::error::ErrorKind;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, filled};
 use crate::ordered_map::OrderedSet;
 
 /// What is known of one answer so far.
@@ -39,6 +39,8 @@ struct Content {
     place: u64,
     /// Whether any delta came. What an item says at its end counts only where none did.
     has_delta: bool,
+    /// The arguments of a call so far. What an item says beyond them at its end is added.
+    arguments: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +102,7 @@ impl ResponseDecoder {
                 // Announced by the caller, who knows id and name.
                 BlockKind::Call => {}
             }
-            self.open.open(item, block, Content { kind, place, has_delta: false }, events);
+            self.open.open(item, block, Content { kind, place, has_delta: false, arguments: String::new() }, events);
         }
         self.open.find(item, is_same)
     }
@@ -189,7 +191,12 @@ impl ResponseDecoder {
         }
         let mut replay = None;
         match item.string("type").as_deref() {
-            Some("message") => self.end_message(index, &item, events),
+            Some("message") => {
+                self.end_message(index, &item, events);
+                // Whether it is said on the way or is the answer. Models that are not told it back stop too early.
+                let phase = item.string("phase");
+                replay = phase.and_then(|phase| RawJson::parse(filled(r#"{"phase":$}"#, &[&phase])).ok());
+            }
             Some("reasoning") => {
                 let texts = |list: &str| -> String {
                     item.objects(list).iter().filter_map(|part| part.string("text")).collect()
@@ -359,6 +366,9 @@ fn write(open: &mut OpenBlock<Content>, text: String, events: &mut Vec<ModelEven
         return;
     }
     open.content.has_delta = true;
+    if open.content.kind == BlockKind::Call {
+        open.content.arguments.push_str(&text);
+    }
     let block = open.block;
     events.push(match open.content.kind {
         BlockKind::Text | BlockKind::Refusal => ModelEvent::TextDelta { block, text },
@@ -368,15 +378,21 @@ fn write(open: &mut OpenBlock<Content>, text: String, events: &mut Vec<ModelEven
 }
 
 fn write_if_silent(open: Option<&mut OpenBlock<Content>>, text: Option<String>, events: &mut Vec<ModelEvent>) {
-    if let Some(open) = open.filter(|open| !open.content.has_delta) {
-        write(open, text.unwrap_or_default(), events);
+    let (Some(open), Some(text)) = (open, text) else { return };
+    if !open.content.has_delta {
+        write(open, text, events);
+    } else if let Some(rest) =
+        text.strip_prefix(&open.content.arguments).filter(|_| open.content.kind == BlockKind::Call)
+    {
+        // Servers stream only a beginning.
+        write(open, rest.to_owned(), events);
     }
 }
 
 fn end(open: &OpenBlock<Content>, replay: Option<RawJson>, events: &mut Vec<ModelEvent>) {
     let block = open.block;
     events.push(match open.content.kind {
-        BlockKind::Text => ModelEvent::TextEnd { block, replay: None },
+        BlockKind::Text => ModelEvent::TextEnd { block, replay },
         BlockKind::Refusal => ModelEvent::TextEnd { block, replay: RawJson::parse(r#"{"refusal":true}"#).ok() },
         BlockKind::Reasoning => ModelEvent::ReasoningEnd { block, replay },
         BlockKind::Call => ModelEvent::ToolInputEnd { block, replay: None },

@@ -10,7 +10,7 @@ use super::super::output::OutputStyle;
 use super::super::request::{CacheRetention, ModelRequest, OutputSchema, Reasoning, ToolChoice};
 use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
-use crate::json::{Object, RawJson, filled, listed, quoted};
+use crate::json::{Object, RawJson, add_member, filled, listed, quoted};
 
 pub(super) fn body(request: &ModelRequest, cache: &mut EncodedCache) -> Result<RequestBody, Error> {
     let mut draft = Draft::new(request, Rules::DEFAULT, cache)?;
@@ -131,7 +131,13 @@ fn is_unanswered(part: &TurnPart<'_>) -> bool {
 /// What the model said, without ids: nothing is stored that they could name.
 fn output_item(part: &TurnPart<'_>) -> Option<String> {
     match part {
-        TurnPart::Text { text, .. } => Some(filled(r#"{"type":"message","role":"assistant","content":$}"#, &[text])),
+        TurnPart::Text { text, replay } => {
+            let mut item = filled(r#"{"type":"message","role":"assistant","content":$}"#, &[text]);
+            if let Some(phase) = replay.and_then(|replay| Object::parse(replay.as_str()).ok()?.string("phase")) {
+                add_member(&mut item, "phase", &quoted(&phase));
+            }
+            Some(item)
+        }
         TurnPart::Reasoning { replay, .. } => replay.and_then(reasoning_item),
         TurnPart::Call(call) => {
             let shape = r#"{"type":"function_call","call_id":$,"name":$,"arguments":$}"#;
