@@ -138,6 +138,61 @@ fn the_phase_of_what_was_said_goes_back() {
     assert!(!body(&request).to_string().contains("phase"));
 }
 
+/// bytedance/trae-agent#230 and vellum-ai/vellum-assistant#18387, both answers of Anthropic: what is marked as failed must hold something,
+/// and only text.
+#[test]
+fn a_failed_call_is_told_as_claude_takes_it() {
+    let mut request = conversation(&anthropic::model("claude-sonnet-4-5"), "{}");
+    let failed = |content| {
+        results("3", vec![result("call_1", "find", content, true), result("call_2", "find", vec![text(" ")], true)])
+    };
+    request.messages[2] = failed(vec![text("Lost."), image()]);
+    let sent = body(&request)["messages"][2]["content"].clone();
+    let told: Vec<_> = sent[0]["content"].as_array().unwrap().iter().map(|block| block["text"].clone()).collect();
+    assert_eq!(told, [json!("The call failed."), json!("Lost."), Value::Null]);
+    assert_eq!((&sent[0]["content"][2]["type"], sent[0].get("is_error")), (&json!("image"), None));
+    assert_eq!(
+        sent[1],
+        json!({"type": "tool_result", "tool_use_id": "call_2", "is_error": true, "content": [{"type": "text", "text": "(no output)"}]})
+    );
+    request.model = bedrock::model("us-east-1", "us.anthropic.claude-sonnet-4-5-v1:0");
+    let sent = body(&request)["messages"][2]["content"].clone();
+    assert_eq!(
+        (&sent[0]["toolResult"]["status"], &sent[1]["toolResult"]["status"]),
+        (&json!("success"), &json!("error"))
+    );
+    assert_eq!(sent[0]["toolResult"]["content"][0], json!({"text": "The call failed."}));
+    request.messages[2] = failed(vec![text("Lost.")]);
+    request.model = anthropic::model("claude-sonnet-4-5");
+    let sent = body(&request)["messages"][2]["content"][0].clone();
+    assert_eq!((&sent["is_error"], sent["content"].as_array().unwrap().len()), (&json!(true), 1));
+}
+
+/// onyx-dot-app/onyx#6458, aliou/pi-neuralwatt#12: `Unexpected role 'user' after role 'tool'`; earendil-works/pi#3311: Z.ai, MiniMax and
+/// ByteDance refuse a message without content.
+#[test]
+fn models_of_mistral_say_something_between_results_and_the_user() {
+    let told = |model: Model, content: Vec<Content>| -> Vec<(String, Value)> {
+        let mut request = conversation(&model, "{}");
+        request.messages[2] = results("3", vec![result("call_1", "find", content, false)]);
+        let messages = body(&request)["messages"].clone();
+        let role = |message: &Value| message["role"].as_str().unwrap().to_owned();
+        messages.as_array().unwrap().iter().skip(3).map(|message| (role(message), message["content"].clone())).collect()
+    };
+    let roles = |told: &[(String, Value)]| told.iter().map(|(role, _)| role.clone()).collect::<Vec<_>>().join(" ");
+    let mistral = openai_chat::compatible("https://gateway.example/v1", "mistralai/Mistral-Small-3.2");
+    for model in [openai_chat::model(Profile::Mistral, "devstral-2512"), mistral] {
+        let of_text = told(model.clone(), vec![]);
+        assert_eq!(roles(&of_text), "tool tool assistant user");
+        assert_eq!((&of_text[0].1, &of_text[2].1), (&json!("(no output)"), &json!("OK.")));
+        assert_eq!(roles(&told(model, vec![image()])), "tool tool assistant user user");
+    }
+    let other = openai_chat::compatible("https://gateway.example/v1", "m");
+    for model in [other, openai_chat::model(Profile::Mistral, "mistral-small-latest")] {
+        assert_eq!(roles(&told(model, vec![text(r#"{"role":"tool","#)])), "tool tool user");
+    }
+}
+
 /// Servers of other models that speak Anthropic's protocol sign no thinking and refuse a turn without it
 /// (NousResearch/hermes-agent#16748); Anthropic refuses thinking without a signature.
 #[test]

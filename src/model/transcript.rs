@@ -51,6 +51,8 @@ pub(super) struct Rules {
     pub(super) merges_user: bool,
     /// Whether a message of the model that nothing was reasoned about is refused.
     pub(super) demands_reasoning: bool,
+    /// Whether the model must have said something between results and the user.
+    pub(super) waits_for_model: bool,
 }
 
 impl Rules {
@@ -63,6 +65,7 @@ impl Rules {
         ends_with_user: false,
         merges_user: false,
         demands_reasoning: false,
+        waits_for_model: false,
     };
 }
 
@@ -130,6 +133,17 @@ impl TurnResult<'_> {
 
 /// What the model reads as the result of a call that has none.
 pub(super) const MISSING_RESULT: &str = "The call was interrupted; it has no result.";
+
+/// What the model reads as a result that holds nothing, where services refuse such a one.
+pub(super) const NO_OUTPUT: &str = "(no output)";
+
+/// What stands before the files of a call that failed, since Claude's services take only text in what is marked as failed.
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+pub(super) const FAILED: &str = "The call failed.";
+
+/// What the model says between results and the user, where the user must not speak right behind results.
+#[cfg(feature = "openai-chat")]
+pub(super) const HEARD: &str = "OK.";
 
 /// What stands before a history that begins with the model, where the user must speak first.
 pub(super) const BEGINNING: &str = "(The beginning of this conversation was left out.)";

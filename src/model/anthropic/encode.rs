@@ -9,7 +9,7 @@ use super::super::message::{File, FileData};
 use super::super::names::{IdRule, wire_tool_name};
 use super::super::output::OutputStyle;
 use super::super::request::{CacheRetention, ModelRequest, RequestOptions, ToolChoice};
-use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
+use super::super::transcript::{FAILED, NO_OUTPUT, Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
 use crate::json::schema::Dialect;
 use crate::json::{Object, RawJson, add_member, filled, listed, quoted, quoted_list};
@@ -184,10 +184,17 @@ fn add_replayed(block: &mut String, name: &str, replay: Option<&RawJson>) {
 
 fn result_block(result: &TurnResult<'_>) -> String {
     let mut block = filled(r#"{"type":"tool_result","tool_use_id":$}"#, &[&result.id]);
-    if !result.content.is_empty() {
-        add_member(&mut block, "content", &listed(&content_blocks(&result.content)));
+    let has_files = result.files().next().is_some();
+    let mut content = content_blocks(&result.content);
+    match (result.is_error, content.is_empty()) {
+        (true, true) => content.push(text_block(NO_OUTPUT)),
+        (true, false) if has_files => content.insert(0, text_block(FAILED)),
+        _ => {}
     }
-    if result.is_error {
+    if !content.is_empty() {
+        add_member(&mut block, "content", &listed(&content));
+    }
+    if result.is_error && !has_files {
         add_member(&mut block, "is_error", "true");
     }
     block

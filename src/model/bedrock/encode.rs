@@ -11,7 +11,7 @@ use super::super::message::{File, FileData};
 use super::super::names::{IdRule, fingerprint, wire_tool_name};
 use super::super::output::OutputStyle;
 use super::super::request::{CacheRetention, ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice};
-use super::super::transcript::{Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
+use super::super::transcript::{FAILED, NO_OUTPUT, Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
 use crate::json::schema::Dialect;
 use crate::json::{Object, RawJson, add_member, filled, listed, quoted, quoted_list};
@@ -221,9 +221,13 @@ fn result_block(result: &TurnResult<'_>) -> String {
     let mut content: Vec<_> = result.content.iter().map(content_block).collect();
     if content.is_empty() {
         // An empty list is refused.
-        content.push(text_block("(no output)"));
+        content.push(text_block(NO_OUTPUT));
     }
-    let status = if result.is_error { "error" } else { "success" };
+    let has_files = result.files().next().is_some();
+    if result.is_error && has_files {
+        content.insert(0, text_block(FAILED));
+    }
+    let status = if result.is_error && !has_files { "error" } else { "success" };
     let shape = r#"{"toolResult":{"toolUseId":$,"content":@,"status":$}}"#;
     filled(shape, &[&result.id, &listed(&content), status])
 }

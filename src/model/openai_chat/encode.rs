@@ -10,7 +10,7 @@ use super::super::message::{File, FileData};
 use super::super::names::wire_tool_name;
 use super::super::output::OutputStyle;
 use super::super::request::{CacheRetention, ModelRequest, OutputSchema, Reasoning, RequestOptions, ToolChoice};
-use super::super::transcript::{Rules, Turn, TurnCall, TurnContent, TurnPart, TurnResult, left_out};
+use super::super::transcript::{HEARD, NO_OUTPUT, Rules, Turn, TurnCall, TurnContent, TurnPart, TurnResult, left_out};
 use super::decode::REASONING_MEMBERS;
 use super::details;
 use super::profile::{Audio, Cache, Documents, ReasoningReplay, ReasoningStyle, Traits};
@@ -25,6 +25,7 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
         merges_user: traits.merges_user,
         demands_reasoning: traits.replay == ReasoningReplay::Always
             && request.options.reasoning != Some(Reasoning::Off),
+        waits_for_model: traits.waits_for_model(&request.model.id),
         ..Rules::DEFAULT
     };
     let mut draft = Draft::new(request, rules, cache)?;
@@ -40,7 +41,12 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
     if let Some(instructions) = draft.instructions() {
         messages.push(message(traits.system_role, &quoted(instructions)).into());
     }
-    messages.extend(draft.turns(&|turn| encode_turn(turn, traits, rules.demands_reasoning))?);
+    let turns = draft.turns(&|turn| encode_turn(turn, traits, rules))?;
+    if rules.waits_for_model {
+        messages.extend(with_heard_results(&turns));
+    } else {
+        messages.extend(turns);
+    }
     body.set_list("messages", messages);
     let tools = draft.tools(&|members, schema| {
         format!("{{\"type\":\"function\",\"function\":{{{members}\"parameters\":{schema}}}}}")
@@ -80,6 +86,27 @@ pub(super) fn body(request: &ModelRequest, traits: &Traits, cache: &mut EncodedC
     body.merge(options.extra_body.as_ref())?;
     Ok(body)
 }
+
+/// The messages of these turns, with a word of the model where the user speaks right behind results.
+fn with_heard_results(turns: &[Arc<str>]) -> Vec<Arc<str>> {
+    let mut messages: Vec<Arc<str>> = Vec::new();
+    for turn in turns.iter().filter(|turn| !turn.is_empty()) {
+        let ends_with_results = |before: &Arc<str>| {
+            // No text holds such a beginning, since its quotes are escaped there.
+            before.rfind(MESSAGE).and_then(|last| before.get(last..)).is_some_and(|last| last.starts_with(TOOL_MESSAGE))
+        };
+        if turn.starts_with(USER_MESSAGE) && messages.last().is_some_and(ends_with_results) {
+            messages.push(message("assistant", &quoted(HEARD)).into());
+        }
+        messages.push(Arc::clone(turn));
+    }
+    messages
+}
+
+/// How messages begin.
+const MESSAGE: &str = r#"{"role":"#;
+const USER_MESSAGE: &str = r#"{"role":"user","#;
+const TOOL_MESSAGE: &str = r#"{"role":"tool","#;
 
 fn set_metadata(body: &mut RequestBody, options: &RequestOptions, traits: &Traits) -> Result<(), Error> {
     if options.metadata.is_empty() || !traits.has_metadata {
@@ -176,16 +203,21 @@ fn chat_word(reasoning: Reasoning) -> &'static str {
     }
 }
 
-fn encode_turn(turn: &Turn<'_>, traits: &Traits, demands_reasoning: bool) -> String {
+fn encode_turn(turn: &Turn<'_>, traits: &Traits, rules: Rules) -> String {
     match turn {
         Turn::User(content) => user_message(content, traits),
         Turn::Assistant { parts, results, .. } => {
-            let mut messages = vec![assistant_message(parts, traits, demands_reasoning)];
+            let mut messages = vec![assistant_message(parts, traits, rules.demands_reasoning)];
             for result in results {
                 let shape = r#"{"role":"tool","tool_call_id":$,"content":$}"#;
-                messages.push(filled(shape, &[&result.id, &result.text()]));
+                // Some servers refuse a message without any.
+                let text = Some(result.text()).filter(|text| !text.is_empty());
+                messages.push(filled(shape, &[&result.id, text.as_deref().unwrap_or(NO_OUTPUT)]));
             }
-            messages.extend(files_of_results(results, traits));
+            if let Some(files) = files_of_results(results, traits) {
+                messages.extend(rules.waits_for_model.then(|| message("assistant", &quoted(HEARD))));
+                messages.push(files);
+            }
             messages.retain(|message| !message.is_empty());
             messages.join(",")
         }

@@ -191,6 +191,15 @@ pub(super) enum Output {
 }
 
 impl Traits {
+    /// Whether this model must have said something between results and the user. The templates of Mistral's models refuse it
+    /// else where others serve them (`Unexpected role 'user' after role 'tool'`), and at Mistral those of Devstral.
+    pub(super) fn waits_for_model(&self, id: &str) -> bool {
+        const NAMES: &[&str] = &["mistral", "ministral", "magistral", "codestral", "mixtral", "pixtral"];
+        let id = id.to_ascii_lowercase();
+        let has_templates = self.merges_user || self.name == CUSTOM.name;
+        id.contains("devstral") || (has_templates && NAMES.iter().any(|name| id.contains(name)))
+    }
+
     pub(super) fn reads_files(&self) -> bool {
         self.takes_images || self.audio != Audio::None || self.documents != Documents::None
     }
