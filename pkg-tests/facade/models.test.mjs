@@ -114,6 +114,14 @@ test("the models of an agent share one fetch", async () => {
   const fetch = scriptedFetch([]);
   const agent = new Agent({ model: openai("a", { fetch }), fallbackModels: [openai("b", {})] });
   await assert.rejects(agent.run("hi"), { kind: "invalid-input" });
+
+  const chosen = openai("b", { apiKey: "key-of-b" });
+  const changing = new Agent({
+    model: openai("a", { apiKey: "key-of-a", fetch }),
+    prepareStep: () => ({ model: chosen }),
+  });
+  await assert.rejects(changing.run("hi"), ({ message }) => /the same fetch/.test(message));
+  assert.equal(fetch.requests.length, 0, "the key of one is not given to the fetch of another");
 });
 
 test("an object is asked for in the provider's way and found in its answer", async () => {

@@ -53,10 +53,7 @@ export class Models {
 
   constructor({ model, fallbackModels = [] }: AgentOptions<ToolSet>) {
     this.#known = [model, ...fallbackModels];
-    const called = this.#known.filter((known) => typeof known !== "function");
-    const [first, ...others] = new Set(called.map((known) => known.settings.options.fetch));
-    if (others.length > 0) throw invalidInput("the models of an agent must have the same fetch");
-    this.fetch = first;
+    this.fetch = this.#known.find((known) => typeof known !== "function")?.settings?.options.fetch;
   }
 
   /** The models that the agent has from the beginning. */
@@ -73,6 +70,8 @@ export class Models {
     if (model?.settings === undefined)
       throw invalidInput('this is no model: use one such as anthropic("claude-…", { apiKey })');
     const { wire, options, credentials } = model.settings;
+    // Another would get the key of this one, or not sign its requests.
+    if (options.fetch !== this.fetch) throw invalidInput("the models of an agent must have the same fetch");
     return {
       number,
       wire,

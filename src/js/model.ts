@@ -49,8 +49,8 @@ export interface Prices {
 export interface ProviderOptions {
   /**
    * The key, or a function that supplies it, called for each request: for short-lived tokens. It is sent to `baseUrl` and
-   * nowhere else, and is in no event, error or snapshot. An empty one is an error of kind `auth`. Whoever can read a page can read a key in it: for pages of others
-   * than yourself, point `baseUrl` to a server of yours that adds the key.
+   * nowhere else, and is in no event, error or snapshot. An empty one is an error of kind `auth`. Whoever can read a page can
+   * read a key in it: for pages of others than yourself, point `baseUrl` to a server of yours that adds the key.
    */
   readonly apiKey?: string | (() => MaybePromise<string>);
   /**
@@ -61,7 +61,10 @@ export interface ProviderOptions {
   readonly baseUrl?: string | URL;
   /** Further headers of every request. */
   readonly headers?: HeadersInit;
-  /** What to use in place of the platform's `fetch`. */
+  /**
+   * What to use in place of the platform's `fetch`. It is given the key too. All models of an agent have the same, those that hooks
+   * choose among them; another is an error of kind `invalid-input`. A sub-agent may have its own.
+   */
   readonly fetch?: typeof fetch;
   /** What the model costs: then usage has the cost, and `maxCost` of the agent works. */
   readonly prices?: Prices;
