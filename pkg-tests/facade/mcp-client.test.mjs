@@ -270,19 +270,14 @@ test("what a server was asked is known by its record the next time", async () =>
 });
 
 test("an observer that throws ends nothing", async (context) => {
-  const thrown = deferred();
-  const uncaught = process.listeners("uncaughtException");
-  process.removeAllListeners("uncaughtException");
-  process.once("uncaughtException", thrown.resolve);
-  context.after(() => {
-    for (const listener of uncaught) process.on("uncaughtException", listener);
-  });
+  const reported = deferred();
+  context.mock.method(console, "error", (_, thrown) => reported.resolve(thrown));
   const client = await custom(handshakeServer({}), {
-    onEvent({ type }) {
+    async onEvent({ type }) {
       if (type === "connected") throw new Error("mine");
     },
   });
-  assert.equal((await thrown.promise).message, "mine");
+  assert.equal((await reported.promise).message, "mine");
   await client.close();
 });
 

@@ -2,6 +2,7 @@ import type { CoreMcp, CoreRequest } from "./core.js";
 import { invalidInput } from "./error.js";
 import { toJson } from "./json.js";
 import { appOf, appUriOf, type McpApp } from "./mcp-app.js";
+import { notify } from "./notify.js";
 import { closeConnection, type Connection, listOf, settled } from "./mcp-connection.js";
 import type {
   McpCompletion,
@@ -22,7 +23,7 @@ import type {
 export interface McpCallOptions {
   /** Cancels it, at the server too. */
   readonly signal?: AbortSignal;
-  /** Is told how far it is. What it throws is reported as an uncaught error and ends nothing. */
+  /** Is told how far it is. What it throws goes to `console.error` and ends nothing. */
   readonly onProgress?: (progress: McpProgress) => void;
   /** The most milliseconds without anything from the server about it. Default 120 000. */
   readonly idleTimeoutMs?: number;
@@ -179,7 +180,8 @@ export class McpClient implements AsyncDisposable {
     const { core, server } = this.#open();
     const request: CoreRequest = { method, params, ...limits };
     const text = toJson(request, `the parameters of ${method}`);
-    const progress = onProgress && ((data: string) => queueMicrotask(() => onProgress(JSON.parse(data))));
+    const progress =
+      onProgress && ((data: string) => queueMicrotask(() => notify("onProgress", () => onProgress(JSON.parse(data)))));
     return JSON.parse(await settled(core, signal, (...settle) => server.request(text, progress, ...settle)));
   }
 

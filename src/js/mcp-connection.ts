@@ -8,6 +8,7 @@ import type { NativeShim } from "./mcp-native-messaging.js";
 import { PortUse } from "./mcp-port.js";
 import type { McpEvent, McpLogLevel, McpServerInfo, McpTool } from "./mcp-protocol.js";
 import type { McpServer } from "./mcp.js";
+import { notify } from "./notify.js";
 import { answerAuth, authConfigOf } from "./oauth.js";
 import { ownTurn } from "./own-turn.js";
 
@@ -123,8 +124,8 @@ function functionsOf(name: string, server: McpServer): CoreServerFunctions {
     auth: (question) => answerAuth(server.type === "http" ? server.auth : undefined, question),
     event(text) {
       const { onEvent } = server;
-      // In a turn of its own: an observer cannot end the connection, and its mistake is shown where the platform shows such.
-      if (onEvent !== undefined) queueMicrotask(() => onEvent(eventOf(JSON.parse(text))));
+      // In a turn of its own: an observer may use the connection.
+      if (onEvent !== undefined) queueMicrotask(() => notify("onEvent", () => onEvent(eventOf(JSON.parse(text)))));
     },
   };
 }

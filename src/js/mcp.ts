@@ -12,7 +12,7 @@ import type { MaybePromise } from "./tool.js";
 
 /** What every MCP server can be given: handlers of its questions, and how it is spoken to. */
 export interface McpOptions extends McpHandlers {
-  /** Is told what happens on the connection. What it throws is reported as an uncaught error and ends nothing. */
+  /** Is told what happens on the connection. What it throws goes to `console.error` and ends nothing. */
   readonly onEvent?: (event: McpEvent) => void;
   /** Which of the protocol's two eras to speak. Default `auto`: find out at the first contact. */
   readonly era?: "auto" | "stateless" | "handshake";

@@ -1,5 +1,6 @@
 import { CrabletError, invalidInput, messageOf } from "../error.js";
 import type { WebSocketClass } from "../mcp.js";
+import { notify } from "../notify.js";
 import { SHIM_URL } from "../shim-url.js";
 import type { CatalogOptions, ServerTool } from "./catalog.js";
 import { McpServer, type McpServerOptions, type ServerConnection } from "./mcp-server.js";
@@ -22,7 +23,7 @@ export interface ExposeOptions
     /** For platforms that have none, such as Node before 22. Default: the platform's own. */
     readonly WebSocket?: WebSocketClass;
   };
-  /** Is told whenever the state changes. What it throws is reported as an uncaught error and ends nothing. */
+  /** Is told whenever the state changes. What it throws goes to `console.error` and ends nothing. */
   readonly onState?: (state: ExposedState) => void;
   /** Ends it when it aborts. */
   readonly signal?: AbortSignal;
@@ -184,13 +185,7 @@ class Exposing implements Exposed {
 
   #change(state: ExposedState): void {
     this.#state = state;
-    try {
-      this.#onState?.(state);
-    } catch (thrown) {
-      queueMicrotask(() => {
-        throw thrown;
-      });
-    }
+    notify("onState", () => this.#onState?.(state));
   }
 }
 
