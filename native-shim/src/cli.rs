@@ -49,7 +49,7 @@ const VERSION: &str = match env!("CRABLET_COMMIT").as_bytes() {
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Where the tokens are kept.
+    /// Where tokens and consents are kept. Default: `crablet` in `XDG_STATE_HOME`, or in the user's folder for such files.
     #[arg(long, global = true, env = "CRABLET_STATE_DIR")]
     state_dir: Option<PathBuf>,
 }
