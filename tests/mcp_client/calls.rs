@@ -214,3 +214,15 @@ fn a_tool_that_cannot_be_called_is_left_out_with_a_warning_and_the_others_stay()
     let warnings = world.warnings();
     assert!(warnings.len() == 2 && warnings[0].contains(r#""name":"c""#), "{warnings:?}");
 }
+
+#[test]
+fn a_refusal_is_of_its_request_whatever_id_it_has() {
+    for id in [json!("server-error"), json!(0), json!(null), json!(987_654)] {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32600, "message": "Not Acceptable" } });
+        let server = stateless(|_| Answer::json(406, &body));
+        let mut world = World::new(options(EraChoice::Auto), server);
+        let error = world.perform(call("x")).unwrap_err();
+        assert_eq!((error.kind(), error.code()), (ErrorKind::Rpc, Some("-32600")), "{id}");
+        assert!(error.message().contains("Not Acceptable"), "{error}");
+    }
+}

@@ -138,7 +138,16 @@ fn a_record_saves_the_probe() {
 
 #[test]
 fn a_wrong_record_is_found_out_and_the_call_still_made() {
-    for refusal in [Answer::new(400), Answer::json(400, r#"{"id":null,"error":{"code":-32000,"message":"no"}}"#)] {
+    for refusal in [
+        Answer::new(400),
+        Answer::json(400, r#"{"id":null,"error":{"code":-32000,"message":"no"}}"#),
+        Answer::json(
+            400,
+            r#"{"id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}"#,
+        ),
+        Answer::json(404, r#"{"id":null,"error":{"code":-32001,"message":"Session not found"}}"#),
+        Answer::new(404).chunk("Invalid session ID"),
+    ] {
         let server = handshake(move |request| match request.header("mcp-session-id") {
             Some(_) if method_of(request) == "tools/call" => Answer::json(200, response(request, &text("ok"))),
             Some(_) => Answer::new(405),

@@ -148,3 +148,25 @@ fn only_the_modes_that_a_client_offers_are_asked_for() {
         assert_eq!(code, (!is_asked).then(|| json!(-32602)), "{declared} {mode}");
     }
 }
+
+#[test]
+fn models_are_given_tools_only_where_the_client_declares_it() {
+    for (declared, is_asked) in [(json!({}), false), (json!({ "tools": {} }), true)] {
+        let question = json!({
+            "method": "sampling/createMessage", "params": { "messages": [], "maxTokens": 1, "tools": [{ "name": "t" }] }
+        });
+        let server = stateless(|request| {
+            let requests = json!({ "k": question });
+            Answer::json(200, response(request, &json!({ "resultType": "input_required", "inputRequests": requests })))
+        });
+        let capabilities = Params::new().with("sampling", &raw(&declared));
+        let mut world = World::new(ClientOptions { capabilities, ..options(EraChoice::Auto) }, server);
+        world.start(call("x"), CallOptions::default());
+        if is_asked {
+            world.until_asked()
+        } else {
+            world.settle()
+        }
+        assert_eq!(world.asked.len(), usize::from(is_asked), "{declared}");
+    }
+}

@@ -280,3 +280,12 @@ fn what_keeps_a_stream_open_is_no_answer_and_an_answer_without_a_result_is_none(
         assert_eq!(world.open_exchanges(), 0, "{event}");
     }
 }
+
+#[test]
+fn a_redirect_that_is_not_followed_names_its_address_without_secrets() {
+    let answer = Answer::new(307).header("location", "http://mcp.example/mcp/?key=secret");
+    let mut world = World::new(options(EraChoice::Handshake), |_| answer.clone());
+    let error = world.connected().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BadRequest);
+    assert!(error.message().contains("\"http://mcp.example/mcp/\"") && !error.message().contains("secret"), "{error}");
+}

@@ -12,6 +12,7 @@ use crate::time::Millis;
 pub(super) const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
 const UNSUPPORTED_VERSION: i64 = -32022;
+pub(super) const STATELESS_CODES: std::ops::RangeInclusive<i64> = UNSUPPORTED_VERSION..=HEADER_MISMATCH;
 
 /// What is under way to a connection.
 #[derive(Debug, Default)]

@@ -73,8 +73,8 @@ pub(super) struct Listing {
 /// What a page leads to.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// Ask for the page of this cursor, which may be the empty text.
-    Page(String),
+    /// Ask for the page of this cursor, which may be the empty text. It goes back as it came: some servers use numbers.
+    Page(RawJson),
     /// That was all.
     End,
     /// There may be more, but it is not asked for; why.
@@ -94,13 +94,16 @@ impl Listing {
                 self.entries.push(RawJson::from(entry));
             }
         }
-        Ok(match page.string("nextCursor") {
+        let cursor = page.raw("nextCursor").filter(|cursor| {
+            cursor.as_str().starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+        });
+        Ok(match cursor {
             None => Next::End,
-            Some(cursor) if self.cursors.contains(&cursor) => Next::Cut("it repeated a cursor"),
+            Some(cursor) if self.cursors.contains(cursor.as_str()) => Next::Cut("it repeated a cursor"),
             Some(_) if self.cursors.len() + 1 >= PAGE_LIMIT => Next::Cut("it has too many pages"),
             Some(_) if self.entries.len() >= ENTRY_LIMIT => Next::Cut("it has too many entries"),
             Some(cursor) => {
-                self.cursors.insert(cursor.clone());
+                self.cursors.insert(cursor.as_str().to_owned());
                 Next::Page(cursor)
             }
         })
@@ -124,9 +127,22 @@ mod tests {
     #[test]
     fn an_empty_cursor_goes_on_and_null_ends() {
         let mut listing = Listing::default();
-        assert_eq!(listing.take_page(Collection::Tools, &page("a", "\"\"")).unwrap(), Next::Page(String::new()));
+        assert_eq!(
+            listing.take_page(Collection::Tools, &page("a", "\"\"")).unwrap(),
+            Next::Page(RawJson::parse("\"\"").unwrap())
+        );
         assert_eq!(listing.take_page(Collection::Tools, &page("b", "null")).unwrap(), Next::End);
         assert_eq!(listing.into_entries().len(), 2);
+    }
+
+    #[test]
+    fn a_cursor_may_be_a_number() {
+        let mut listing = Listing::default();
+        let next = listing.take_page(Collection::Tools, &page("a", "100")).unwrap();
+        assert_eq!(next, Next::Page(RawJson::parse("100").unwrap()));
+        for end in ["false", "{}", "[1]"] {
+            assert_eq!(listing.take_page(Collection::Tools, &page("b", end)).unwrap(), Next::End, "{end}");
+        }
     }
 
     #[test]

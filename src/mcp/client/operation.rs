@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::protocol::{Era, Revision, Tool};
 use super::super::transport::streamable_http::mirrored;
 use super::super::transport::{Outbound, RequestId};
-use super::connect::HEADER_MISMATCH;
+use super::connect::{HEADER_MISMATCH, STATELESS_CODES};
 use super::listing::{Collection, Listing, Next};
 use super::pages::Pages;
 use super::question::Rounds;
@@ -34,7 +34,7 @@ pub(super) struct Operation {
     /// The connection that the request was sent on.
     generation: u64,
     listing: Listing,
-    cursor: Option<String>,
+    cursor: Option<RawJson>,
     /// How long the answer is good; of a list the shortest of its pages.
     time_to_live: u64,
     idle_timeout: u64,
@@ -171,7 +171,7 @@ impl Client {
             _ => false,
         };
         let (method, params) = match (listed, &operation.request) {
-            (Some(collection), _) => (collection.method().to_owned(), list_params(operation.cursor.as_deref())),
+            (Some(collection), _) => (collection.method().to_owned(), list_params(operation.cursor.as_ref())),
             (None, Request::CallTool { .. }) if operation.task.is_some() => {
                 let task = operation.task.as_mut();
                 match task.and_then(|task| task.request(operation.rounds.answers())) {
@@ -290,8 +290,14 @@ impl Client {
     /// Whether the record was wrong: the stateless request met a server that wants `initialize`.
     fn is_other_era(&self, status: Option<u16>, error: &RpcError) -> bool {
         let is_assumed = matches!(self.phase, Phase::Ready { era: Era::Stateless, is_assumed: true });
-        let is_unknown_to_stateless = !(code::INVALID_PARAMS..=HEADER_MISMATCH).contains(&error.code);
-        is_assumed && is_unknown_to_stateless && status.is_none_or(|status| status == 400)
+        let is_stateless = match status {
+            // What a stateless server refuses with these statuses; python-sdk, of the other era, uses -32600 for a missing session.
+            Some(400) => error.code == code::INVALID_PARAMS || STATELESS_CODES.contains(&error.code),
+            Some(404) => error.code == code::METHOD_NOT_FOUND,
+            Some(_) => true,
+            None => (code::INVALID_PARAMS..=HEADER_MISMATCH).contains(&error.code),
+        };
+        is_assumed && !is_stateless
     }
 
     /// What a result is. The stateless era says so; the other era has tasks and last words.
@@ -529,6 +535,6 @@ impl Client {
     }
 }
 
-fn list_params(cursor: Option<&str>) -> Params {
+fn list_params(cursor: Option<&RawJson>) -> Params {
     cursor.map_or_else(Params::new, |cursor| Params::new().with("cursor", cursor))
 }

@@ -98,9 +98,10 @@ impl Client {
             _ if !self.offers(&method) => {
                 Err(RpcError::new(code::METHOD_NOT_FOUND, format!("this client does not offer {method}")))
             }
-            // Revision 2025-11-25, "Elicitation", names the number.
-            "elicitation/create" if !self.offers_mode(params.as_ref()) => {
-                Err(RpcError::new(code::INVALID_PARAMS, "this client does not offer this mode of elicitation"))
+            // Revision 2025-11-25, "Elicitation" and "Sampling", names the number.
+            _ if !self.offers_part(&method, params.as_ref()) => {
+                let message = format!("this client offers {method}, but not in this mode, or not with tools");
+                Err(RpcError::new(code::INVALID_PARAMS, message))
             }
             _ if self.questions.len() >= QUESTION_LIMIT => {
                 Err(RpcError::new(code::INTERNAL_ERROR, "too many questions are open; wait for answers"))
@@ -123,9 +124,8 @@ impl Client {
     pub(super) fn take_input_required(&mut self, now: Millis, operation: OperationId, result: &RawJson) {
         let object = Object::parse(result.as_str()).unwrap_or_default();
         let questions = read_questions(&object);
-        let is_offered = |method: &str, params: Option<&RawJson>| {
-            self.offers(method) && (method != "elicitation/create" || self.offers_mode(params))
-        };
+        let is_offered =
+            |method: &str, params: Option<&RawJson>| self.offers(method) && self.offers_part(method, params);
         if let Some((_, method, _)) = questions.iter().find(|(_, method, params)| !is_offered(method, params.as_ref()))
         {
             let message = format!("the MCP server asks for {method}, which this client does not offer");
@@ -202,22 +202,27 @@ impl Client {
 
     /// Whether the client declared that it shows pages.
     pub(super) fn offers_pages(&self) -> bool {
-        self.elicits_by("url")
+        self.declares("elicitation", "url")
     }
 
-    /// Whether the client declared that it asks people in the way that this question wants: without a word by a form, as does
-    /// a client that declares no way.
-    fn offers_mode(&self, params: Option<&RawJson>) -> bool {
-        let mode = params.and_then(|params| Object::parse(params.as_str()).ok()?.string("mode"));
-        match mode.as_deref() {
-            Some("url") => self.offers_pages(),
-            _ => self.elicits_by("form") || !self.offers_pages(),
+    /// Whether the client declared the part of a capability that this question wants. People are asked by a form where neither
+    /// the question nor the client names a mode; models are given tools only where the client said that it can.
+    fn offers_part(&self, method: &str, params: Option<&RawJson>) -> bool {
+        let params = params.and_then(|params| Object::parse(params.as_str()).ok()).unwrap_or_default();
+        match (method, params.string("mode").as_deref()) {
+            ("elicitation/create", Some("url")) => self.offers_pages(),
+            ("elicitation/create", _) => self.declares("elicitation", "form") || !self.offers_pages(),
+            ("sampling/createMessage", _) => {
+                let wants_tools = params.raw("tools").is_some() || params.raw("toolChoice").is_some();
+                !wants_tools || self.declares("sampling", "tools")
+            }
+            _ => true,
         }
     }
 
-    fn elicits_by(&self, mode: &str) -> bool {
-        let elicitation = self.options.capabilities.member("elicitation");
-        elicitation.is_some_and(|raw| Object::parse(raw.as_str()).is_ok_and(|object| object.object(mode).is_some()))
+    fn declares(&self, capability: &str, part: &str) -> bool {
+        let declared = self.options.capabilities.member(capability);
+        declared.is_some_and(|raw| Object::parse(raw.as_str()).is_ok_and(|object| object.object(part).is_some()))
     }
 
     fn respond(&mut self, id: &RawJson, era: Era, outcome: &Result<RawJson, RpcError>) {

@@ -49,7 +49,10 @@ impl Client {
     fn take_message(&mut self, now: Millis, request_id: Option<&RequestId>, status: Option<u16>, message: Message) {
         match message {
             Message::Response { id, outcome } => {
-                let asked = self.asked(request_id, id.as_ref());
+                // A refusal is of its request, whatever id it has: that of python-sdk is the text `server-error`.
+                let is_refusal = outcome.is_err() && status.is_some_and(|status| status >= 400);
+                let refused = request_id.filter(|id| is_refusal && self.pending.contains_key(id)).cloned();
+                let asked = self.asked(request_id, id.as_ref()).or(refused);
                 match (asked.and_then(|id| self.pending.remove(&id)), id) {
                     (Some(pending), _) => self.take_answer(now, pending, status, outcome),
                     (None, Some(id)) if self.unclaimed.is_expected(&id) => {

@@ -39,7 +39,7 @@ impl Capabilities {
 
     /// Whether the server offers this, such as `tools` or `resources`.
     pub fn has(&self, name: &str) -> bool {
-        self.object().is_some_and(|object| object.object(name).is_some())
+        self.object().is_some_and(|object| object.object(name).is_some() || object.boolean(name) == Some(true))
     }
 
     /// Whether the server offers this part of a capability, such as `tools` with `listChanged`.
@@ -62,7 +62,7 @@ impl Capabilities {
 pub struct ServerInfo {
     /// The program, where it named itself.
     pub implementation: Option<Implementation>,
-    /// What it offers; `None` when it was not asked, as with a stateless server known from an era record.
+    /// What it offers; `None` when it did not say, or was not asked, as with a stateless server known from an era record.
     pub capabilities: Option<Capabilities>,
     /// How to use it, for the model.
     pub instructions: Option<String>,
@@ -73,7 +73,7 @@ impl ServerInfo {
     pub fn from_initialize(object: &Object<'_>) -> Self {
         Self {
             implementation: object.object("serverInfo").map(|info| Implementation::read(&info)),
-            capabilities: Some(Capabilities::read(object)),
+            capabilities: object.raw("capabilities").map(|_| Capabilities::read(object)),
             instructions: object.string("instructions"),
         }
     }
@@ -96,11 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_are_objects_and_nothing_else() {
-        let object = Object::parse(r#"{"capabilities":{"tools":{"listChanged":true},"prompts":true}}"#).unwrap();
+    fn capabilities_are_objects_or_true() {
+        let text = r#"{"capabilities":{"tools":{"listChanged":true},"prompts":false,"logging":true,"tasks":1}}"#;
+        let object = Object::parse(text).unwrap();
         let capabilities = Capabilities::read(&object);
         assert!(capabilities.has("tools") && capabilities.has_part("tools", "listChanged"));
-        assert!(!capabilities.has("prompts") && !capabilities.has("resources"));
+        assert!(capabilities.has("logging") && !capabilities.has_part("logging", "listChanged"));
+        assert!(!capabilities.has("prompts") && !capabilities.has("resources") && !capabilities.has("tasks"));
     }
 
     #[test]
@@ -108,5 +110,8 @@ mod tests {
         assert!(ServerInfo::default().may_offer("tools"));
         let empty = ServerInfo::from_initialize(&Object::parse(r#"{"capabilities":{}}"#).unwrap());
         assert!(!empty.may_offer("tools"));
+        // One that says nothing is asked.
+        let silent = ServerInfo::from_initialize(&Object::parse(r#"{"capabilities":null}"#).unwrap());
+        assert!(silent.may_offer("tools"));
     }
 }

@@ -26,6 +26,7 @@ impl StreamableHttp {
         let is_stream = is_success && media_type(head).eq_ignore_ascii_case("text/event-stream");
         let is_resumed = exchange.resumption.was_open;
         exchange.status = status;
+        exchange.location = head.header("location").filter(|_| (300..400).contains(&status)).map(str::to_owned);
         exchange.retry_after = milliseconds(head.header("retry-after"));
         exchange.resumption.was_open |= is_stream;
         exchange.opened = is_stream.then_some(now);
@@ -234,7 +235,10 @@ impl StreamableHttp {
         let Some(exchange) = self.exchanges.get(&key) else { return };
         let status = exchange.status;
         let rpc_error = refusal::rpc_error(body);
-        let from_status = refusal::from_status(status, exchange.retry_after);
+        let from_status = match &exchange.location {
+            Some(location) => refusal::elsewhere(status, location),
+            None => refusal::from_status(status, exchange.retry_after),
+        };
         let Some(id) = exchange.request_id().cloned() else { return self.fail(now, key, from_status) };
         if rpc_error.is_none() && self.may_be_legacy(key) {
             return self.try_legacy(now, key, from_status);

@@ -22,6 +22,8 @@ pub(super) struct Exchange {
     pub(super) omits_version: bool,
     pub(super) status: u16,
     pub(super) retry_after: Option<u64>,
+    /// Where a redirect leads that was not followed.
+    pub(super) location: Option<String>,
     pub(super) reading: Reading,
     pub(super) resumption: Resumption,
     /// Since when the stream is open.
@@ -114,6 +116,7 @@ impl Exchange {
             omits_version: false,
             status: 0,
             retry_after: None,
+            location: None,
             reading: Reading::Head,
             resumption: Resumption::default(),
             opened: None,

@@ -2,6 +2,7 @@
 
 use super::super::OPAQUE_FAILURE;
 use crate::error::{Error, ErrorKind};
+use crate::json::quoted;
 use crate::jsonrpc::{Message, RpcError, code};
 
 /// The JSON-RPC error in the body of a refusal.
@@ -20,6 +21,8 @@ pub(super) fn rpc_error(body: &str) -> Option<RpcError> {
 pub(super) fn is_about_session(status: u16, error: Option<&RpcError>, body: &str) -> bool {
     match status {
         404 => error.is_none_or(|error| error.code != code::METHOD_NOT_FOUND),
+        // A parameter can be a session too.
+        400 if error.is_some_and(|error| error.code == code::INVALID_PARAMS) => false,
         400 => {
             let said = error.map_or(body, |error| error.message.as_str()).to_ascii_lowercase();
             said.contains("session") || said.contains("not initialized")
@@ -51,6 +54,17 @@ pub(super) fn from_status(status: u16, retry_after: Option<u64>) -> Error {
         Some(milliseconds) => error.with_retry_after(milliseconds),
         None => error,
     }
+}
+
+/// A redirect to another origin, or one that would turn the request into another. It names the address to use, without what may
+/// be secret in it: behind proxies that end TLS, servers often lead from `/mcp` to `http://…/mcp/`.
+pub(super) fn elsewhere(status: u16, location: &str) -> Error {
+    let address = location.split(['?', '#']).next().unwrap_or_default();
+    let message = format!(
+        "the MCP server is at another address, {}, which was not followed; use that one, with https (HTTP {status})",
+        quoted(address)
+    );
+    Error::new(ErrorKind::BadRequest, message).with_status(status)
 }
 
 /// The session that the request was sent in is gone.
@@ -99,7 +113,7 @@ mod tests {
         assert!(is_about_session(400, error(-32000, "Bad Request: No valid session ID provided").as_ref(), ""));
         assert!(is_about_session(400, error(-32000, "Bad Request: Server not initialized").as_ref(), ""));
         assert!(is_about_session(400, None, "Invalid or missing session ID"));
-        assert!(!is_about_session(400, error(-32602, "Invalid arguments").as_ref(), "a session"));
+        assert!(!is_about_session(400, error(-32602, "Invalid arguments: no session_id").as_ref(), ""));
         assert!(!is_about_session(400, None, "") && !is_about_session(500, None, ""));
     }
 }
