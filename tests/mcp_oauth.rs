@@ -17,7 +17,7 @@ use axum::{Json, Router};
 use crablet::Error;
 use crablet::ErrorKind;
 use crablet::host::BoxFuture;
-use crablet::host::mcp::{ConnectOptions, Connection, Consent, HttpServer, OAuth};
+use crablet::host::mcp::{ConnectOptions, Connection, Consent, HttpServer, OAuth, TokenStore};
 use crablet::json::RawJson;
 use crablet::mcp::client::CallOptions;
 use crablet::mcp::client::auth::{AuthOptions, RegisteredClient};
@@ -93,6 +93,48 @@ fn a_person_may_take_longer_than_a_server() {
     assert!(host.elapsed() >= 300_000);
     let last = host.requests().pop().unwrap();
     assert_eq!(last.header("authorization"), Some("Bearer t"));
+}
+
+/// A store that takes longer for what it keeps first.
+#[derive(Clone)]
+struct SlowStore {
+    host: ScriptedHost,
+    saved: Arc<Mutex<Vec<String>>>,
+    milliseconds: u64,
+}
+
+impl TokenStore for SlowStore {
+    fn load(&self, _: String) -> BoxFuture<'static, Result<Option<String>, Error>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn save(&self, key: String, _: Option<String>) -> BoxFuture<'static, Result<(), Error>> {
+        let Self { host, saved, milliseconds } = self.clone();
+        Box::pin(async move {
+            host.pause(if key.starts_with("tokens ") { milliseconds } else { 1 }).await;
+            saved.lock().unwrap().push(key);
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn tokens_are_kept_in_order_and_before_they_are_used() {
+    let discovered = r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}"#;
+    for (milliseconds, elapsed, kept) in [(500, 501, 2), (u64::MAX, 10_001, 1)] {
+        let host = token(refusing(ScriptedHost::new())).then(Exchange::new(200, "application/json").chunk(discovered));
+        let store = SlowStore { host: host.clone(), saved: Arc::default(), milliseconds };
+        let person = Slow { host: host.clone(), milliseconds: 0, is_asked: Arc::default() };
+        let client = RegisteredClient { id: "id".to_owned(), ..RegisteredClient::default() };
+        let options = AuthOptions { client: Some(client), ..AuthOptions::default() };
+        let auth = OAuth::new(options).consent(person).store(store.clone());
+        let server = HttpServer::new("https://mcp.example/mcp").auth(auth);
+        let connection = Connection::http(&host, "remote", server, ConnectOptions::default());
+        host.block_on(connection.ready()).unwrap();
+        assert_eq!(host.elapsed(), elapsed);
+        let saved = store.saved.lock().unwrap().clone();
+        assert_eq!((saved.len(), saved.last().unwrap().as_str()), (kept, "server https://mcp.example/mcp"));
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_channel::oneshot;
-use futures_util::future::{AbortHandle, abortable};
+use futures_util::future::{AbortHandle, abortable, select};
 
 use super::super::sent::Sent;
 use super::OAuth;
@@ -11,6 +12,9 @@ use crate::host::Host;
 use crate::mcp::client::auth::{Authorizer, Effect, Input, TaskId, Ticket, Work};
 use crate::model::{HttpRequest, ResponseHead};
 use crate::ordered_map::OrderedMap;
+
+/// How long keeping one value may take before requests go on without it, in milliseconds.
+const SAVE_LIMIT: u64 = 10_000;
 
 /// Sends requests with tokens. Clones share the tokens and the authorization under way, which ends with the last of them.
 pub(in super::super) struct Authorized<H: Host> {
@@ -36,6 +40,11 @@ struct State {
     /// Requests that wait for what is done with them.
     waiting: OrderedMap<Ticket, oneshot::Sender<Verdict>>,
     working: OrderedMap<TaskId, AbortHandle>,
+    /// What is still to be kept, in order.
+    unsaved: VecDeque<(String, Option<String>)>,
+    is_saving: bool,
+    /// Requests that wait until all is kept.
+    savers: Vec<oneshot::Sender<()>>,
 }
 
 /// What is done with a request, or about its refusal.
@@ -57,14 +66,23 @@ impl<H: Host> Authorized<H> {
             half.copy_from_slice(&host.random()?);
         }
         let machine = Authorizer::new(url, oauth.options.clone(), seed)?;
-        let state = State { machine, next_ticket: 0, waiting: OrderedMap::new(), working: OrderedMap::new() };
+        let state = State {
+            machine,
+            next_ticket: 0,
+            waiting: OrderedMap::new(),
+            working: OrderedMap::new(),
+            unsaved: VecDeque::new(),
+            is_saving: false,
+            savers: Vec::new(),
+        };
         let inner = Inner { host, oauth: Arc::new(oauth), key: ProofKey::default(), state: Mutex::new(state) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Whether tokens are being obtained, so that requests may wait for a person.
     pub(in super::super) fn is_asking(&self) -> bool {
-        !self.inner.state().working.is_empty()
+        let state = self.inner.state();
+        state.is_saving || !state.working.is_empty()
     }
 
     /// Sends a request with a token, and once more with a new one where the server refuses it for that. The tokens are
@@ -88,6 +106,7 @@ impl<H: Host> Authorized<H> {
                 Ok(Verdict::Fail(error)) => return Err(error),
                 Ok(Verdict::Pass) | Err(_) => return Err(over()),
             };
+            self.inner.saved().await;
             sent.remember(&request);
             let (head, body) = self.inner.host.fetch(request).await?;
             let is_refusal = matches!(head.status, 401 | 403);
@@ -150,8 +169,7 @@ impl<H: Host> Inner<H> {
                     continue;
                 }
                 Effect::Save { key, value } => {
-                    let saving = self.oauth.store.save(key, value.map(|value| value.expose().to_owned()));
-                    self.host.spawn(async move { drop(saving.await) });
+                    self.save(key, value.map(|value| value.expose().to_owned()));
                     continue;
                 }
             };
@@ -160,6 +178,50 @@ impl<H: Host> Inner<H> {
                 let _ = sender.send(verdict);
             }
         }
+    }
+
+    /// Keeps a value after those before it: stores may take longer for one than for the next.
+    fn save(self: &Arc<Self>, key: String, value: Option<String>) {
+        let mut state = self.state();
+        state.unsaved.push_back((key, value));
+        if !std::mem::replace(&mut state.is_saving, true) {
+            // What is not kept would have to be obtained anew, so that it also goes on when the connection is over.
+            self.host.spawn(self.clone().save_all());
+        }
+    }
+
+    async fn save_all(self: Arc<Self>) {
+        loop {
+            let Some((key, value)) = self.next_unsaved() else { return };
+            let sleep = Box::pin(self.host.sleep(SAVE_LIMIT));
+            // What a store fails at is obtained anew.
+            drop(select(self.oauth.store.save(key, value), sleep).await);
+        }
+    }
+
+    fn next_unsaved(&self) -> Option<(String, Option<String>)> {
+        let mut state = self.state();
+        let next = state.unsaved.pop_front();
+        if next.is_none() {
+            state.is_saving = false;
+            // The end is told by dropping the senders.
+            state.savers.clear();
+        }
+        next
+    }
+
+    /// Resolves once all is kept: a refresh token that was replaced and is lost could not be used again.
+    async fn saved(&self) {
+        let receiver = {
+            let mut state = self.state();
+            if !state.is_saving {
+                return;
+            }
+            let (sender, receiver) = oneshot::channel();
+            state.savers.push(sender);
+            receiver
+        };
+        let _ = receiver.await;
     }
 
     /// Starts a piece of work, which does not keep the connection alive.

@@ -17,7 +17,8 @@ pub trait TokenStore: MaybeSend + MaybeSync + 'static {
     /// Taken for nothing being kept.
     fn load(&self, key: String) -> BoxFuture<'static, Result<Option<String>, Error>>;
 
-    /// Keeps this value in place of what was kept; `None` forgets it.
+    /// Keeps this value in place of what was kept; `None` forgets it. One is kept after the other, and tokens are used when they are
+    /// kept, or after ten seconds.
     ///
     /// # Errors
     ///
