@@ -101,7 +101,7 @@ impl ServerCommand {
                 command.args(&guardian.arguments).arg(&self.program);
                 command
             }
-            None => Command::new(&self.program),
+            None => Command::new(self.file()),
         };
         let inherited = Self::INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value)));
         command.args(&self.arguments).env_clear().envs(inherited).envs(&self.environment);
@@ -109,6 +109,23 @@ impl ServerCommand {
             command.current_dir(directory);
         }
         command
+    }
+
+    /// The program as the system finds it.
+    #[cfg(unix)]
+    fn file(&self) -> &str {
+        &self.program
+    }
+
+    /// The program as the system finds it, which is the server's `PATH`, not this program's.
+    #[cfg(windows)]
+    fn file(&self) -> OsString {
+        let given = self.environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("PATH"));
+        let path = given.map(|(_, path)| path.into()).or_else(|| std::env::var_os("PATH")).unwrap_or_default();
+        let endings = std::env::var("PATHEXT").ok();
+        let directories = std::env::split_paths(&path);
+        super::windows_program::find_program(&self.program, directories, endings.as_deref(), Path::is_file)
+            .map_or_else(|| self.program.clone().into(), PathBuf::into_os_string)
     }
 
     /// What must not be shown of the environment: a server that cannot log in often says with what it tried.

@@ -30,6 +30,8 @@ mod pipes;
 mod queue;
 mod server;
 mod stderr;
+#[cfg(any(windows, test))]
+mod windows_program;
 
 pub use command::{GuardianCommand, ServerCommand};
 pub use command_output::{CommandOutput, OutputLimits, run_to_end};
