@@ -13,13 +13,15 @@ pub const MAX_LINE_BYTES: usize = MAX_MESSAGE_BYTES;
 
 /// Cuts a server's standard output into lines and tells messages from everything else that servers print there.
 ///
-/// A newline is the only frame. A carriage return before it, blank lines and a byte order mark are skipped, invalid UTF-8
-/// is replaced, and a last line without a newline counts when it is whole. No more than [`MAX_LINE_BYTES`] are held.
+/// A newline is the only frame, though messages that share a line are taken apart. A carriage return before it, blank lines and a byte
+/// order mark are skipped, invalid UTF-8 is replaced, and a last line without a newline counts when it is whole. No more than [`MAX_LINE_BYTES`] are held.
 #[derive(Debug, Default)]
 pub struct LineFramer {
     line: Vec<u8>,
     /// The line is too long and nobody's message: the rest of it is skipped.
     skipping: bool,
+    /// What is left of the line that the stream ended in.
+    left: std::vec::IntoIter<Line>,
 }
 
 /// One line of a server's output.
@@ -57,40 +59,58 @@ impl LineFramer {
             }
             if newline.is_some() {
                 self.skipping = false;
-                lines.extend(read_line(mem::take(&mut self.line)));
+                read_line(mem::take(&mut self.line), lines);
             } else if self.line.len() > MAX_LINE_BYTES {
                 self.skipping = true;
-                lines.extend(read_line(mem::take(&mut self.line)));
+                read_line(mem::take(&mut self.line), lines);
             }
         }
     }
 
-    /// The line that the stream ended in, if any.
+    /// The line that the stream ended in, if any: what is in it one by one, until there is no more.
     pub fn finish(&mut self) -> Option<Line> {
-        read_line(mem::take(&mut self.line))
+        if self.left.as_slice().is_empty() {
+            let mut lines = Vec::new();
+            read_line(mem::take(&mut self.line), &mut lines);
+            self.left = lines.into_iter();
+        }
+        self.left.next()
     }
 }
 
-/// What a line is; `None` when it is blank. A message keeps the memory it was read into.
-fn read_line(mut line: Vec<u8>) -> Option<Line> {
+/// Reads a line, in which there is nothing when it is blank. A message that has a line to itself keeps the memory it was read into.
+fn read_line(mut line: Vec<u8>, lines: &mut Vec<Line>) {
     line.truncate(line.trim_ascii_end().len());
     let without_mark = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
     let before = line.len() - without_mark.trim_ascii_start().len();
     line.drain(..before);
-    let may_be_message = matches!(line.first()?, b'{' | b'[');
+    let may_be_message = matches!(line.first(), Some(b'{' | b'['));
     if may_be_message && line.len() > MAX_LINE_BYTES {
-        return Some(Line::TooLong);
+        return lines.push(Line::TooLong);
     }
     if !may_be_message {
-        return Some(noise(&line));
+        return lines.extend(noise(&line));
     }
     let text = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Some(if is_json_rpc(&text) { Line::Message(text) } else { noise(text.as_bytes()) })
+    if is_json_rpc(&text) { lines.push(Line::Message(text)) } else { read_shared_line(&text, lines) }
 }
 
-fn noise(bytes: &[u8]) -> Line {
+/// Reads a line that is not one message: several, whose writer has lost the newlines between them, as two threads do that write at once.
+/// What follows them and is none is noise, and so is a line that begins with something else, which may only quote a message.
+fn read_shared_line(text: &str, lines: &mut Vec<Line>) {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<JsonRpc>();
+    let mut rest = text;
+    while let Some(Ok(JsonRpc(true))) = values.next() {
+        let (message, behind) = rest.split_at(rest.len() - (text.len() - values.byte_offset()));
+        lines.push(Line::Message(message.trim_ascii().to_owned()));
+        rest = behind;
+    }
+    lines.extend(noise(rest.trim_ascii().as_bytes()));
+}
+
+fn noise(bytes: &[u8]) -> Option<Line> {
     let kept = bytes.get(..Line::NOISE_BYTES).unwrap_or(bytes);
-    Line::Noise(String::from_utf8_lossy(kept).into_owned())
+    (!kept.is_empty()).then(|| Line::Noise(String::from_utf8_lossy(kept).into_owned()))
 }
 
 /// Whether a text is valid JSON that claims to be JSON-RPC: an object with `jsonrpc`, or an array of such.
@@ -152,7 +172,7 @@ mod tests {
         for chunk in chunks {
             framer.push(chunk, &mut lines);
         }
-        lines.extend(framer.finish());
+        lines.extend(std::iter::from_fn(|| framer.finish()));
         lines
     }
 
@@ -173,6 +193,20 @@ mod tests {
         let lines = lines(&[output]);
         assert_eq!(lines.len(), 7);
         assert!(lines.iter().all(|line| matches!(line, Line::Noise(_))), "{lines:?}");
+    }
+
+    #[test]
+    fn messages_that_share_a_line_are_taken_apart() {
+        let (one, two) = (r#"{"jsonrpc":"2.0","id":1,"result":{"a":"}{"}}"#, r#"[{"jsonrpc":"2.0","id":2}]"#);
+        let both = [message(one), message(two)];
+        for output in [format!("{one}{two}\n"), format!("{one}{two}"), format!(" {one} \t{two}\r\n\n")] {
+            assert_eq!(lines(&[output.as_bytes()]), both, "{output}");
+        }
+        let noise = |text: &str| Line::Noise(text.to_owned());
+        assert_eq!(lines(&[format!("{one}done {two}\n").as_bytes()]), [message(one), noise(&format!("done {two}"))]);
+        assert_eq!(lines(&[format!("{one}{{\"level\":1}}").as_bytes()]), [message(one), noise("{\"level\":1}")]);
+        let quoted = format!("sent {one}");
+        assert_eq!(lines(&[quoted.as_bytes()]), [noise(&quoted)]);
     }
 
     #[test]
@@ -208,7 +242,7 @@ mod tests {
     proptest! {
         #[test]
         fn chunking_changes_nothing(cuts in prop::collection::vec(0usize..120, 0..8)) {
-            let output: &[u8] = "log\n{\"jsonrpc\":\"2.0\",\"id\":\"é€😀\"}\r\n\n{\"jsonrpc\":\"2.0\",\n\u{feff}{\"jsonrpc\":\"2.0\"}".as_bytes();
+            let output: &[u8] = "log\n{\"jsonrpc\":\"2.0\",\"id\":\"é€😀\"}{\"jsonrpc\":1}\r\n\n{\"jsonrpc\":\"2.0\",\n\u{feff}{\"jsonrpc\":\"2.0\"}".as_bytes();
             let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(output.len())).collect();
             cuts.sort_unstable();
             let mut chunks = Vec::new();

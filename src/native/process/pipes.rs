@@ -53,7 +53,7 @@ pub(super) async fn read_messages(
         };
         match buffer.get(..count) {
             Some(bytes) if count > 0 => framer.push(bytes, &mut lines),
-            _ => lines.extend(framer.finish()),
+            _ => lines.extend(std::iter::from_fn(|| framer.finish())),
         }
         for line in lines.drain(..) {
             match line {
