@@ -5,6 +5,7 @@
 //! describes: both kinds of workers serve the same sessions, and take over one another's.
 
 mod agent_source;
+mod asked_calls;
 mod chain;
 mod claims;
 mod client;

@@ -1,12 +1,12 @@
 //! The work of one worker on one session that it has claimed, until nothing is left to do.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 
 use super::agent_source::AgentSource;
+use super::asked_calls::{AskedCalls, innermost};
 use super::chain::Streams;
 use super::input::InputBody;
 use super::listening::{Listening, Messages, lock, subscribe};
@@ -17,10 +17,9 @@ use super::orders::{Orders, WorkEnd};
 use super::saved::SavedState;
 use super::session_inputs::{ReadInput, SessionInputs};
 use super::store::Logs;
-use crate::agent::{Approval, Event, EventKind, InputHash, Status};
+use crate::agent::{EventKind, Status};
 use crate::error::{Error, ErrorKind};
 use crate::host::{BoxFuture, Conversation, Host, Prompt, Run, RunControl, Runner};
-use crate::model::CallId;
 use crate::native::now;
 
 /// What a worker has for its sessions.
@@ -98,13 +97,6 @@ async fn try_work<H: Host>(
     Ok(())
 }
 
-/// What a run asks a person or a client about a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Approval,
-    Result,
-}
-
 struct SessionWork<'work, H: Host> {
     parts: &'work WorkParts<H>,
     id: &'work str,
@@ -113,7 +105,7 @@ struct SessionWork<'work, H: Host> {
     agent: Runner<H>,
     conversation: Conversation<H>,
     journal: LogJournal,
-    asked: HashMap<String, Asked>,
+    asked: AskedCalls,
     /// Whether the end of a run was saved and shown, and is still to be said in the conversation.
     is_ending: bool,
     /// Whether the run that waits was not gone on with since the session was taken up.
@@ -129,7 +121,7 @@ impl<'work, H: Host> SessionWork<'work, H> {
         Opened { agent, conversation, journal }: Opened<H>,
         is_ending: bool,
     ) -> Self {
-        let asked = HashMap::new();
+        let asked = AskedCalls::default();
         Self { parts, id, orders, listening, agent, conversation, journal, asked, is_ending, is_untouched: true }
     }
 
@@ -276,7 +268,7 @@ impl<'work, H: Host> SessionWork<'work, H> {
                             _ => is_suspended |= event.kind == EventKind::RunSuspended,
                         }
                         has_ended |= matches!(event.kind, EventKind::RunEnd(_));
-                        self.note(&event);
+                        self.asked.note(&event);
                         self.listening.events.push(&event.into());
                     }
                     // What is given makes the run go on, or is still to be saved.
@@ -285,25 +277,6 @@ impl<'work, H: Host> SessionWork<'work, H> {
                     }
                 }
             }
-        }
-    }
-
-    /// Follows who is asked for what.
-    fn note(&mut self, event: &Event) {
-        match &innermost(event).kind {
-            EventKind::ApprovalRequest { call_id, .. } => {
-                self.asked.insert(call_id.to_string(), Asked::Approval);
-            }
-            EventKind::ToolStart { call_id, client_side: true, .. } => {
-                self.asked.insert(call_id.to_string(), Asked::Result);
-            }
-            EventKind::ApprovalResponse { call_id, .. } => {
-                self.asked.remove(call_id.as_str());
-            }
-            EventKind::ToolResult(result) => {
-                self.asked.remove(result.call_id.as_str());
-            }
-            _ => {}
         }
     }
 
@@ -348,18 +321,8 @@ impl<'work, H: Host> SessionWork<'work, H> {
                 run.abort(Some(reason.as_deref().unwrap_or("the run was aborted by a client")));
                 Ok(None)
             }
-            InputBody::Approve { call_id, allow, reason, input_hash } => {
-                if self.asked.get(call_id) != Some(&Asked::Approval) {
-                    return None;
-                }
-                let decision = if *allow { Approval::Allow } else { Approval::Deny { reason: reason.clone() } };
-                approve(run, CallId::new(call_id.clone()), decision, input_hash.as_deref()).map(|()| None)
-            }
-            InputBody::ToolResult { call_id, output } => {
-                if self.asked.get(call_id) != Some(&Asked::Result) {
-                    return None;
-                }
-                run.tool_result(CallId::new(call_id.clone()), output.clone()).map(|()| None)
+            answer @ (InputBody::Approve { .. } | InputBody::ToolResult { .. }) => {
+                self.asked.answer(run, answer)?.map(|()| None)
             }
         };
         if let Ok(message_id) = &given {
@@ -405,21 +368,6 @@ async fn read(reading: &mut Option<BoxFuture<'static, Result<Messages, Error>>>)
         Some(reading) => reading.await,
         None => std::future::pending().await,
     }
-}
-
-fn approve(run: &RunControl, call_id: CallId, decision: Approval, input_hash: Option<&str>) -> Result<(), Error> {
-    let Some(text) = input_hash else { return run.approve(call_id, decision) };
-    let hash = InputHash::parse(text)
-        .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "this is not the inputHash of an approval request"))?;
-    run.approve_input(call_id, decision, hash)
-}
-
-fn innermost(event: &Event) -> &Event {
-    let mut event = event;
-    while let EventKind::SubAgentEvent { event: within, .. } = &event.kind {
-        event = within;
-    }
-    event
 }
 
 const NO_RUN: &str = "no run is at work: send a prompt";

@@ -1,10 +1,9 @@
 import type { Agent } from "../agent.js";
 import { CrabletError } from "../error.js";
-import { type AgentEvent, innermost } from "../event.js";
 import type { Run } from "../run.js";
 import type { Session } from "../session.js";
 import { conflict, type SessionStore } from "../store.js";
-import { type ToolOutput, toolOutput } from "../tool.js";
+import { AskedCalls } from "./asked-calls.js";
 import { Deliveries, type WorkEnd } from "./deliveries.js";
 import { EventLog, readTail } from "./event-log.js";
 import type { JetStreamMessage, Streams } from "./nats.js";
@@ -41,8 +40,7 @@ export class SessionWork {
   /** The run has begun in the module, so that it takes messages. */
   #isBegun = false;
   #isRunOver = false;
-  /** The calls that the run asks a person about, or a client to perform. */
-  readonly #asked = new Map<string, "approve" | "tool-result">();
+  readonly #asked = new AskedCalls();
   #reading: Promise<void> = Promise.resolve();
   #end: Exclude<WorkEnd, "done"> | undefined;
   #isStopping = false;
@@ -289,7 +287,7 @@ export class SessionWork {
         // A run that waits for a person is let go of in this moment.
         this.#isBegun = event.type !== "run-suspended";
         hasEnded ||= event.type === "run-end";
-        this.#note(event);
+        this.#asked.note(event);
         await this.#events.push(event);
         await this.#give();
       }
@@ -305,24 +303,6 @@ export class SessionWork {
     }
     if (this.#end === undefined && hasEnded) this.#inputs.settleGiven();
     await this.#events.flush();
-  }
-
-  /** Follows who is asked for what. */
-  #note(event: AgentEvent): void {
-    const within = innermost(event);
-    switch (within.type) {
-      case "approval-request":
-        this.#asked.set(within.callId, "approve");
-        break;
-      case "tool-start":
-        if (within.clientSide === true) this.#asked.set(within.callId, "tool-result");
-        break;
-      case "approval-response":
-      case "tool-result":
-        this.#asked.delete(within.callId);
-        break;
-      default:
-    }
   }
 
   /** Reads what came and gives it to the run, one after the other. */
@@ -378,12 +358,8 @@ export class SessionWork {
         run.abort(new CrabletError({ kind: "aborted", message: input.reason ?? "the run was aborted by a client" }));
         break;
       case "approve":
-        if (this.#asked.get(input.callId) !== "approve") return undefined;
-        run.approve(input.callId, input.allow, input.reason, input.inputHash);
-        break;
       case "tool-result":
-        if (this.#asked.get(input.callId) !== "tool-result") return undefined;
-        run.toolResult(input.callId, givenOutput(input.output));
+        if (!this.#asked.answer(run, input)) return undefined;
         break;
     }
     waiting.state = "given";
@@ -415,13 +391,6 @@ export class SessionWork {
       if (!isStorage(thrown)) console.error(`crablet: the session ${JSON.stringify(this.#id)} failed`, thrown);
     }
   }
-}
-
-/** What a client gave as the output of a call, as a run takes it. */
-function givenOutput(output: unknown): unknown {
-  if (typeof output !== "object" || output === null) return output;
-  if ("content" in output) return toolOutput(output as ToolOutput);
-  return "output" in output ? output.output : undefined;
 }
 
 const isStorage = (thrown: unknown): boolean => CrabletError.is(thrown) && thrown.kind === "storage";
