@@ -16,6 +16,7 @@ use crablet::mcp::client::{CallOptions, Event, Progress};
 use crablet::mcp::protocol::{CallToolResult, ContentBlock, Era, EraChoice, Resource, ResourceBody, Revision};
 use crablet::mcp::server::{Availability, InputRequest, LogLevel, Outcome, Request, ServerPrompt, ServerTool};
 use crablet::native::NativeHost;
+use crablet::native::process::ServerCommand;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -338,4 +339,30 @@ async fn the_end_of_a_connection_ends_its_calls() {
     started.notified().await;
     serving.abort();
     tokio::time::timeout(Duration::from_secs(10), ended.cancelled()).await.expect("the function is told");
+}
+
+/// Whether this program is the server that `a_tool_that_prints_holds_up_nothing` starts: itself once more.
+const SERVES: &str = "CRABLET_TEST_SERVES";
+
+#[tokio::test]
+async fn a_tool_that_prints_holds_up_nothing() {
+    if std::env::var_os(SERVES).is_some() {
+        // Behind what the harness prints.
+        println!();
+        let server = McpServer::new("prints", "1").tool(tool("print"), async |_: Value, _: ServerCall| {
+            println!("a line that belongs elsewhere");
+            "printed"
+        });
+        crablet::native::serve_stdio(&server.unwrap()).await.unwrap();
+        std::process::exit(0);
+    }
+    let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let mut command = ServerCommand::new(program, ["--exact", "a_tool_that_prints_holds_up_nothing", "--nocapture"]);
+    command.environment.insert(SERVES.to_owned(), "yes".to_owned());
+    let client = Connection::stdio(&NativeHost::new().unwrap(), "prints", command, ConnectOptions::default());
+    for _ in 0..2 {
+        let call = client.call_tool("print", raw(&json!({})), CallOptions::default(), None);
+        let result = tokio::time::timeout(Duration::from_secs(60), call).await.expect("the call is answered").unwrap();
+        assert_eq!(result.text(), "printed");
+    }
 }

@@ -19,7 +19,7 @@ const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
 /// Serves the program that started this one, over standard input and output, until that closes standard input. Nothing else
-/// may print to standard output; standard error is free for people to read.
+/// should print to standard output, since not every client skips what is no message; standard error is free for people to read.
 ///
 /// Calls run beside one another. Those at work when standard input closes get two more seconds.
 ///
@@ -93,9 +93,10 @@ fn read_lines(input: &mut impl BufRead, mut take: impl FnMut(String) -> bool) {
 }
 
 fn write_lines(runtime: &Handle, mut lines: mpsc::Receiver<String>) -> io::Result<()> {
-    let mut output = io::stdout().lock();
     while let Some(mut line) = runtime.block_on(lines.next()) {
         line.push('\n');
+        // Locked for this line only: a function that prints would wait for ever, and its runtime with it.
+        let mut output = io::stdout().lock();
         output.write_all(line.as_bytes())?;
         output.flush()?;
     }
