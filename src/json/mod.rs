@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+mod decimal;
 mod depth;
 mod from_json;
 mod level;
@@ -29,6 +30,7 @@ mod tree;
 #[cfg(any(feature = "wires", feature = "shim"))]
 mod written;
 
+pub(crate) use decimal::Decimal;
 pub use depth::{MAX_MESSAGE_DEPTH, MAX_VALUE_DEPTH, is_deeper_than};
 pub use from_json::FromJson;
 pub(crate) use level::elements;

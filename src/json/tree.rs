@@ -95,10 +95,6 @@ impl Tree {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    pub(crate) fn as_number(&self) -> Option<f64> {
-        if let Self::Number(number) = self { f64::from_json(number) } else { None }
-    }
-
     /// A member, when this is an object that has it.
     #[cfg(any(feature = "mcp", feature = "openai-chat"))]
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {

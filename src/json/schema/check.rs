@@ -1,5 +1,5 @@
-use super::{MAX_SCHEMA_DEPTH, Node, NodeId, Schema, Type};
-use crate::json::{FromJson, Members, RawJson, Tree, quoted};
+use super::{Limit, MAX_SCHEMA_DEPTH, Node, NodeId, Schema, Type};
+use crate::json::{Decimal, Members, RawJson, Tree, quoted};
 use crate::ordered_map::OrderedSet;
 
 /// The most subschemas that one check applies. Alternatives within alternatives multiply; a schema that needs more is
@@ -180,7 +180,8 @@ impl<'schema> Checker<'schema> {
     }
 
     fn check_values(&mut self, values: &[Tree], value: &mut Tree, path: &Path<'_>) {
-        if values.iter().any(|allowed| equal(allowed, value)) {
+        let given = canonical(value);
+        if values.iter().any(|allowed| canonical(allowed) == given) {
             return;
         }
         if self.repairs {
@@ -246,9 +247,7 @@ impl<'schema> Checker<'schema> {
             self.problem(path, &format!("has {} elements, which is too few or too many", elements.len()));
         }
         if node.unique_items {
-            let mut alike = elements.to_vec();
-            alike.iter_mut().for_each(write_numbers_alike);
-            let distinct: OrderedSet<_> = alike.iter().map(Tree::to_json).collect();
+            let distinct: OrderedSet<_> = elements.iter().map(canonical).collect();
             if distinct.len() < elements.len() {
                 self.problem(path, "has equal elements, but they must differ");
             }
@@ -279,35 +278,23 @@ impl<'schema> Checker<'schema> {
     }
 
     fn check_number(&mut self, node: &Node, written: &str, path: &Path<'_>) {
-        let Some(number) = f64::from_json(written) else { return };
-        if let Some(limit) = node.minimum.filter(|limit| number < *limit) {
-            self.out_of_bounds(path, "at least", limit, written);
+        let limits =
+            [&node.minimum, &node.maximum, &node.exclusive_minimum, &node.exclusive_maximum, &node.multiple_of];
+        if limits.iter().all(|limit| limit.is_none()) {
+            return;
         }
-        if let Some(limit) = node.maximum.filter(|limit| number > *limit) {
-            self.out_of_bounds(path, "at most", limit, written);
-        }
-        if let Some(limit) = node.exclusive_minimum.filter(|limit| number <= *limit) {
-            self.out_of_bounds(path, "greater than", limit, written);
-        }
-        if let Some(limit) = node.exclusive_maximum.filter(|limit| number >= *limit) {
-            self.out_of_bounds(path, "less than", limit, written);
-        }
-        if let Some(step) = node.multiple_of {
-            let quotient = number / step;
-            // Steps such as 0.1 have no exact binary form.
-            if (quotient - quotient.round()).abs() > f64::EPSILON * quotient.abs().max(1.0) {
-                self.out_of_bounds(path, "a multiple of", step, written);
+        let number = Decimal::read(written);
+        let mut refuse = |limit: &Option<Limit>, relation: &str, is_within: fn(&Decimal, &Decimal) -> bool| {
+            if let Some(Limit { written: limit, .. }) = limit.as_ref().filter(|limit| !is_within(&number, &limit.value))
+            {
+                self.problem(path, &format!("must be {relation} {limit}, but is {written}"));
             }
-        }
-    }
-
-    /// Numbers are written as JSON writes them: the standard library's own way would add its tables to the module.
-    fn out_of_bounds(&mut self, path: &Path<'_>, relation: &str, limit: f64, number: &str) {
-        let limit = match limit as i64 {
-            whole if whole as f64 == limit => whole.to_string(),
-            _ => serde_json::to_string(&limit).unwrap_or_default(),
         };
-        self.problem(path, &format!("must be {relation} {limit}, but is {number}"));
+        refuse(&node.minimum, "at least", |number, limit| number >= limit);
+        refuse(&node.maximum, "at most", |number, limit| number <= limit);
+        refuse(&node.exclusive_minimum, "greater than", |number, limit| number > limit);
+        refuse(&node.exclusive_maximum, "less than", |number, limit| number < limit);
+        refuse(&node.multiple_of, "a multiple of", |number, step| number.is_multiple_of(step).unwrap_or(true));
     }
 
     fn problem(&mut self, path: &Path<'_>, text: &str) {
@@ -329,7 +316,7 @@ fn is_of(expected: Type, value: &Tree) -> bool {
         | (Type::Array, Tree::List(_))
         | (Type::Number, Tree::Number(_))
         | (Type::String, Tree::Text(_)) => true,
-        (Type::Integer, Tree::Number(_)) => value.as_number().is_some_and(|number| number.fract() == 0.0),
+        (Type::Integer, Tree::Number(written)) => Decimal::read(written).is_whole(),
         _ => false,
     }
 }
@@ -364,33 +351,20 @@ fn describe(value: &Tree) -> String {
     }
 }
 
-/// Brings each number of a value into one form, so that equal values are written alike: `1`, `1.0` and `10e-1` as `1`.
-fn write_numbers_alike(value: &mut Tree) {
-    match value {
-        Tree::Number(written) => {
-            let whole = i64::from_json(written).map(|whole| whole.to_string());
-            let alike = whole.or_else(|| serde_json::to_string(&f64::from_json(written)?).ok());
-            *written = alike.unwrap_or_default();
+/// The text that a value has in common with all that are equal to it, as the draft says: numbers by their value, so that `1`, `1.0`
+/// and `10e-1` are equal, and objects whatever the order of their members.
+fn canonical(value: &Tree) -> String {
+    fn write_numbers_alike(value: &mut Tree) {
+        match value {
+            Tree::Number(written) => *written = Decimal::read(written).to_json(),
+            Tree::List(elements) => elements.iter_mut().for_each(write_numbers_alike),
+            Tree::Object(members) => members.iter_mut().for_each(|(_, value)| write_numbers_alike(value)),
+            Tree::Null | Tree::Boolean(_) | Tree::Text(_) => {}
         }
-        Tree::List(elements) => elements.iter_mut().for_each(write_numbers_alike),
-        Tree::Object(members) => members.iter_mut().for_each(|(_, value)| write_numbers_alike(value)),
-        Tree::Null | Tree::Boolean(_) | Tree::Text(_) => {}
     }
-}
-
-/// Equality as the draft says: by value, so that `1` and `1.0` are equal.
-fn equal(left: &Tree, right: &Tree) -> bool {
-    match (left, right) {
-        (Tree::Number(one), Tree::Number(other)) => one == other || left.as_number() == right.as_number(),
-        (Tree::List(left), Tree::List(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
-        }
-        (Tree::Object(left), Tree::Object(right)) => {
-            left.len() == right.len()
-                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| equal(left, right)))
-        }
-        _ => left == right,
-    }
+    let mut value = value.clone();
+    write_numbers_alike(&mut value);
+    value.to_json()
 }
 
 #[cfg(test)]
@@ -478,6 +452,46 @@ mod tests {
             (r#"{"maxLength":1}"#, r#""éé""#, "The input is 2 characters long, which is too short or too long."),
         ] {
             assert_eq!(checked(schema, input), Err(expected.to_owned()), "{schema} {input}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_compared_by_their_exact_values() {
+        for (schema, fits, does_not) in [
+            (r#"{"const":9007199254740993}"#, "9007199254740993.0", "9007199254740992"),
+            (r#"{"enum":[{"id":[9007199254740993]}]}"#, r#"{"id":[9007199254740993]}"#, r#"{"id":[9007199254740992]}"#),
+            (r#"{"const":0.1}"#, "1e-1", "0.10000000000000001"),
+            (
+                r#"{"uniqueItems":true}"#,
+                "[9007199254740992,9007199254740993]",
+                "[9007199254740993,9.007199254740993e15]",
+            ),
+            (r#"{"minimum":9007199254740993}"#, "9007199254740993", "9007199254740992"),
+            (r#"{"maximum":18446744073709551615}"#, "18446744073709551615", "18446744073709551616"),
+            (r#"{"exclusiveMinimum":9007199254740992}"#, "9007199254740993", "9007199254740992"),
+            (r#"{"exclusiveMaximum":-9007199254740992}"#, "-9007199254740993", "-9007199254740992"),
+            (r#"{"multipleOf":2}"#, "9007199254740994", "9007199254740993"),
+            (r#"{"multipleOf":0.1}"#, "1234567890123456.7", "1234567890123456.75"),
+            (r#"{"multipleOf":0.01}"#, "4.35", "4.355"),
+            (r#"{"type":"integer"}"#, "1e30", "9007199254740992.5"),
+        ] {
+            assert_eq!(checked(schema, fits), Ok(None), "{schema} {fits}");
+            let told = checked(schema, does_not).expect_err(schema);
+            assert!(
+                schema.contains("unique") || told.contains(describe(&Tree::read(does_not).unwrap()).as_str()),
+                "{told}"
+            );
+        }
+        let told = checked(r#"{"maximum":9007199254740993}"#, "9007199254740994").unwrap_err();
+        assert_eq!(told, "The input must be at most 9007199254740993, but is 9007199254740994.");
+    }
+
+    #[test]
+    fn a_step_that_cannot_be_reckoned_with_is_listed() {
+        for step in ["0", "-2", "1e-400", "0.1234567890123456789"] {
+            let schema = compile(&format!(r#"{{"multipleOf":{step}}}"#));
+            let usable = step == "1e-400";
+            assert_eq!(schema.unsupported().is_empty(), usable, "{step}");
         }
     }
 

@@ -1,5 +1,5 @@
-use super::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Node, NodeId, Range, Schema, SchemaError, Type};
-use crate::json::{Members, RawJson, Tree, quoted};
+use super::{Limit, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Node, NodeId, Range, Schema, SchemaError, Type};
+use crate::json::{Decimal, FromJson, Members, RawJson, Tree, quoted};
 use crate::ordered_map::OrderedMap;
 use crate::percent;
 
@@ -111,8 +111,8 @@ impl<'document> Compiler<'document> {
                     }
                     None => ANNOTATIONS.contains(&keyword.as_str()),
                 },
-                (_, Tree::Number(_)) => {
-                    number_keyword(&mut node, keyword, value.as_number()) || ANNOTATIONS.contains(&keyword.as_str())
+                (_, Tree::Number(written)) => {
+                    number_keyword(&mut node, keyword, written) || ANNOTATIONS.contains(&keyword.as_str())
                 }
                 _ => ANNOTATIONS.contains(&keyword.as_str()),
             };
@@ -182,14 +182,19 @@ fn subschema<'node>(node: &'node mut Node, keyword: &str) -> Option<&'node mut O
     })
 }
 
-fn number_keyword(node: &mut Node, keyword: &str, number: Option<f64>) -> bool {
-    let count = number.filter(|number| *number >= 0.0).map(|number| number as u64);
+/// Whether it is a keyword that is checked.
+fn number_keyword(node: &mut Node, keyword: &str, written: &str) -> bool {
+    let limit = || Some(Limit { written: written.to_owned(), value: Decimal::read(written) });
+    let count = f64::from_json(written).filter(|number| *number >= 0.0).map(|number| number as u64);
     match keyword {
-        "minimum" => node.minimum = number,
-        "maximum" => node.maximum = number,
-        "exclusiveMinimum" => node.exclusive_minimum = number,
-        "exclusiveMaximum" => node.exclusive_maximum = number,
-        "multipleOf" => node.multiple_of = number.filter(|number| *number > 0.0),
+        "minimum" => node.minimum = limit(),
+        "maximum" => node.maximum = limit(),
+        "exclusiveMinimum" => node.exclusive_minimum = limit(),
+        "exclusiveMaximum" => node.exclusive_maximum = limit(),
+        "multipleOf" => {
+            node.multiple_of = limit().filter(|step| step.value.is_multiple_of(&step.value).is_some());
+            return node.multiple_of.is_some();
+        }
         "minLength" => node.length.minimum = count,
         "maxLength" => node.length.maximum = count,
         "minItems" => node.item_count.minimum = count,

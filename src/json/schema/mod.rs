@@ -6,6 +6,9 @@
 //! `allOf`, `not`, `if`/`then`/`else`, `$ref` within the document, and OpenAPI's `nullable`. Notes to readers (`title`,
 //! `description`, `default`, `examples`, `format`, …) are ignored, as the draft says. Every other keyword is listed by
 //! [`Schema::unsupported`] and not checked.
+//!
+//! Numbers are compared by their exact values, however large they are and however they are written: 9007199254740993 is not
+//! 9007199254740992, `1.0` is `1`, and 0.3 is a multiple of 0.1.
 
 mod check;
 mod compile;
@@ -15,7 +18,7 @@ mod dialect;
 #[cfg(feature = "wires")]
 pub use dialect::Dialect;
 
-use super::{RawJson, Tree, quoted};
+use super::{Decimal, RawJson, Tree, quoted};
 use crate::ordered_map::OrderedMap;
 
 /// The largest schema text. The largest tool schemas seen in the field are some tens of kilobytes.
@@ -111,11 +114,11 @@ struct Node {
     item_count: Range,
     unique_items: bool,
     length: Range,
-    minimum: Option<f64>,
-    maximum: Option<f64>,
-    exclusive_minimum: Option<f64>,
-    exclusive_maximum: Option<f64>,
-    multiple_of: Option<f64>,
+    minimum: Option<Limit>,
+    maximum: Option<Limit>,
+    exclusive_minimum: Option<Limit>,
+    exclusive_maximum: Option<Limit>,
+    multiple_of: Option<Limit>,
     any_of: Option<Vec<NodeId>>,
     one_of: Option<Vec<NodeId>>,
     all_of: Vec<NodeId>,
@@ -123,6 +126,14 @@ struct Node {
     condition: Option<NodeId>,
     then: Option<NodeId>,
     otherwise: Option<NodeId>,
+}
+
+/// A number that others are compared with.
+#[derive(Debug)]
+struct Limit {
+    /// As the schema has it.
+    written: String,
+    value: Decimal,
 }
 
 #[derive(Debug, Default)]
