@@ -140,7 +140,10 @@ impl Call {
             Stage::Recording { input, .. } | Stage::Running { input } if tool.claimable => {
                 self.claim(context, tool, input);
             }
-            Stage::Delegated { .. } => self.reopen_within(context),
+            Stage::Delegated { .. } => {
+                self.limit_time(context, &tool);
+                self.reopen_within(context);
+            }
             Stage::Recording { input, .. } | Stage::Running { input } => self.was_interrupted(context, &tool, input),
             Stage::Waiting | Stage::Ready { .. } | Stage::Done { .. } => {}
         }

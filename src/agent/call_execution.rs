@@ -99,8 +99,8 @@ impl Call {
         format!("{message}/{}/{}", self.call.call_id, InputHash::of(input)).into()
     }
 
-    /// Sets the limit of the tool's time. After a restore it is set already.
-    fn limit_time(&self, context: &mut Context<'_>, tool: &ToolDefinition) {
+    /// Sets the limit of the tool's time. After a restore it is set already, unless it has passed.
+    pub(super) fn limit_time(&self, context: &mut Context<'_>, tool: &ToolDefinition) {
         let purpose = Purpose::Tool(self.call.call_id.clone());
         if let Some(limit) = tool.timeout
             && context.timers.deadline(&purpose).is_none()

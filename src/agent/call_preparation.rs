@@ -206,13 +206,10 @@ impl Call {
         self.limit_the_asking(context);
     }
 
-    /// Sets the time by which the validator or hook must have answered. After a restore it is set already.
+    /// Sets the time by which the validator or hook must have answered.
     fn limit_the_asking(&self, context: &mut Context<'_>) {
-        let purpose = Purpose::Hook(self.call.call_id.clone());
-        if let Some(limit) = context.conversation.agent.policy.hook_timeout
-            && context.timers.deadline(&purpose).is_none()
-        {
-            context.set_timer(purpose, limit);
+        if let Some(limit) = context.conversation.agent.policy.hook_timeout {
+            context.set_timer(Purpose::Hook(self.call.call_id.clone()), limit);
         }
     }
 }

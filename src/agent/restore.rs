@@ -193,8 +193,7 @@ impl Run {
     /// Hands out again what was open.
     pub(super) fn reopen(&mut self, conversation: &mut Conversation, now: Millis) {
         self.context(conversation, now).emit(EventKind::RunStart);
-        // The silence belonged to an attempt that is gone; the next one sets its own.
-        self.timers.set.retain(|timer| timer.purpose != Purpose::ModelSilence);
+        self.forget_times_of_what_is_done_anew(conversation, now);
         for timer in &self.timers.set {
             conversation.effects.push_back(Effect::SetTimer { timer: timer.id, at: timer.at });
         }
@@ -227,6 +226,28 @@ impl Run {
             }
             phase @ (Phase::BetweenSteps | Phase::Waiting { .. } | Phase::Over) => self.phase = phase,
         }
+    }
+}
+
+impl Run {
+    /// What is asked, called or run anew by this process gets its time anew: a hook must not be taken for too slow because nobody
+    /// was there to ask it. A time that belongs to the run, or to somebody outside, stays as it is, and so does what is left of a
+    /// tool's.
+    fn forget_times_of_what_is_done_anew(&mut self, conversation: &Conversation, now: Millis) {
+        let calls = match &self.phase {
+            Phase::Tools { batch, .. } => batch.calls.as_slice(),
+            _ => &[],
+        };
+        let is_client_side = |call_id: &CallId| {
+            let call = calls.iter().find(|call| call.call.call_id == *call_id);
+            let tool = call.and_then(|call| conversation.tools.find(&call.call.tool_name));
+            tool.is_some_and(|tool| tool.client_side)
+        };
+        self.timers.set.retain(|timer| match &timer.purpose {
+            Purpose::ModelSilence | Purpose::Hook(_) | Purpose::StepHook => false,
+            Purpose::Tool(call_id) => timer.at > now || is_client_side(call_id),
+            Purpose::RunTimeout | Purpose::Retry | Purpose::Approval(_) => true,
+        });
     }
 }
 

@@ -188,9 +188,7 @@ impl Run {
         let mut context = self.context(conversation, now);
         let run_id = context.run_id.clone();
         context.perform(Effect::AskHook { hook, run_id, question });
-        if let Some(limit) = limit
-            && context.timers.deadline(&Purpose::StepHook).is_none()
-        {
+        if let Some(limit) = limit {
             context.set_timer(Purpose::StepHook, limit);
         }
     }

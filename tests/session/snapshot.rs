@@ -1,7 +1,9 @@
 //! What is saved, and what a restored session does with what was open.
 
+use std::sync::Arc;
+
 use crablet::agent::{
-    Agent, Approval, Effect, EventKind, HookReply, Hooks, Input, RestoreError, Session, Status, ToolDefinition,
+    Agent, Approval, Effect, EventKind, HookReply, Hooks, Input, Policy, RestoreError, Session, Status, ToolDefinition,
     ToolOutput,
 };
 use crablet::model::{ModelEvent, StopReason};
@@ -125,6 +127,54 @@ fn timers_keep_their_deadlines() {
     restored.pass(1);
     assert_eq!(restored.cancelled(), ["1"]);
     assert!(restored.results()[0].is_error);
+}
+
+/// What a process makes of the session that begins an hour after the one before has ended.
+fn an_hour_later(host: &Harness, agent: Agent) -> Harness {
+    let now = host.now.after(3_600_000);
+    let mut later = Harness::of(Session::restore(&host.session.snapshot(), Arc::new(agent), now).unwrap(), now);
+    later.pass(0);
+    later
+}
+
+#[test]
+fn what_is_done_anew_has_its_time_anew_when_that_has_passed_meanwhile() {
+    let limited = |hooks| Agent {
+        hooks,
+        policy: Policy { hook_timeout: Some(1_000), ..Policy::default() },
+        ..agent(vec![
+            ToolDefinition { timeout: Some(1_000), ..repeatable("again") },
+            ToolDefinition { timeout: Some(1_000), claimable: true, ..tool("claimed") },
+        ])
+    };
+    for (hooks, tool) in [
+        (Hooks { before_tool_call: true, ..Hooks::default() }, "again"),
+        (Hooks { prepare_step: true, ..Hooks::default() }, ""),
+        (Hooks::default(), "again"),
+        (Hooks::default(), "claimed"),
+    ] {
+        let mut host = Harness::prompted(limited(hooks));
+        if !tool.is_empty() {
+            host.answer_calls(&[("1", tool, "{}")]);
+        }
+        let mut later = an_hour_later(&host, limited(hooks));
+        assert!(later.results().is_empty() && later.run_ends().is_empty(), "{hooks:?} {tool}");
+        later.pass(999);
+        assert!(later.results().is_empty() && later.run_ends().is_empty(), "{hooks:?} {tool}");
+        later.pass(1);
+        assert!(
+            later.results().len() == 1 || later.run_ends().len() == 1,
+            "it has an end all the same: {hooks:?} {tool}"
+        );
+    }
+}
+
+#[test]
+fn the_time_of_somebody_outside_passes_also_while_no_process_is_there() {
+    let elsewhere = || agent(vec![ToolDefinition { timeout: Some(1_000), client_side: true, ..tool("elsewhere") }]);
+    let mut host = Harness::prompted(elsewhere());
+    host.answer_calls(&[("1", "elsewhere", "{}")]);
+    assert!(an_hour_later(&host, elsewhere()).results()[0].is_error);
 }
 
 #[test]
