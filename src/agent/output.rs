@@ -60,10 +60,27 @@ impl Output {
 
     /// The object of an answer, or what is wrong with it.
     fn read(&self, text: &str) -> Result<RawJson, String> {
-        let object = find_object(text)?;
+        let text = text.trim();
+        let error = match RawJson::parse(text) {
+            Ok(whole) => return self.fit(whole),
+            Err(error) => error,
+        };
+        // Models that are not held to JSON put it into a fence, say a word before it, or think aloud about another one first.
+        let found = objects_in(text);
+        let fitting = found.iter().rev().find_map(|object| self.fit(object.clone()).ok());
+        match (fitting, found.into_iter().max_by_key(|object| object.as_str().len())) {
+            (Some(object), _) => Ok(object),
+            (None, Some(object)) => self.fit(object),
+            (None, None) if text.is_empty() => Err("It is empty.".to_owned()),
+            (None, None) => Err(format!("It is not valid JSON: {error}.")),
+        }
+    }
+
+    /// A value as the object that was asked for, or what is wrong with it.
+    fn fit(&self, value: RawJson) -> Result<RawJson, String> {
         // The sentences of the check are about the input of a tool.
-        let checked = self.compiled.check(&object).map_err(|problems| problems.replace("The input ", "The object "))?;
-        let object = checked.unwrap_or(object);
+        let checked = self.compiled.check(&value).map_err(|problems| problems.replace("The input ", "The object "))?;
+        let object = checked.unwrap_or(value);
         if Object::parse(object.as_str()).is_err() {
             return Err("It is no JSON object.".to_owned());
         }
@@ -71,17 +88,45 @@ impl Output {
     }
 }
 
-/// The object in a text. Models that are not held to JSON put it into a fence or say a word before it.
-fn find_object(text: &str) -> Result<RawJson, String> {
-    let whole = RawJson::parse(text.trim());
-    let within = || RawJson::parse(text.get(text.find('{')?..=text.rfind('}')?)?).ok();
-    whole.or_else(|error| {
-        within().ok_or_else(|| match text.trim() {
-            "" => "It is empty.".to_owned(),
-            _ => format!("It is not valid JSON: {error}."),
-        })
-    })
+/// The objects that stand in a text, those within others left out.
+fn objects_in(text: &str) -> Vec<RawJson> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    for _ in 0..MAX_BRACES {
+        let Some(object) = rest.find('{').and_then(|start| rest.get(start..)) else { break };
+        let length = length_of_braces(object);
+        let parsed = object.get(..length).and_then(|object| RawJson::parse(object).ok());
+        // What is no object may have one in it.
+        rest = object.get(if parsed.is_some() { length } else { 1 }..).unwrap_or_default();
+        found.extend(parsed);
+    }
+    found
 }
+
+/// How far it is to the brace that closes the first one. Those in texts do not count.
+fn length_of_braces(text: &str) -> usize {
+    let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' if !in_text => depth += 1,
+            b'}' if !in_text => {
+                depth -= 1;
+                if depth == 0 {
+                    return index + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// How many braces may begin the object. Each that does not costs a look at what follows, and a text with so many is prose or
+/// code.
+const MAX_BRACES: usize = 64;
 
 impl Run {
     /// Takes up the object that the agent's runs shall end with.
@@ -228,7 +273,19 @@ mod tests {
 
     #[test]
     fn objects_are_found_and_repaired() {
-        for text in [r#"{"n":1}"#, " {\"n\": 1}\n", "```json\n{\"n\":\"1\"}\n```", "Here it is: {\"n\":1}. Done."] {
+        for text in [
+            r#"{"n":1}"#,
+            " {\"n\": 1}\n",
+            "```json\n{\"n\":\"1\"}\n```",
+            "Here it is: {\"n\":1}. Done.",
+            "In the form {n} that is {\"n\":1}.",
+            "<think>Is it {\"n\":2}? No, {\"m\":[{}]}.</think>{\"n\":1}",
+            "{\"n\":1}\n\nThe braces {} mean an object.",
+            "{\"n\":1}}",
+            "{{\"n\":1}}",
+            "```\n{\"n\":2}\n```\nOr rather:\n```\n{\"n\":1}\n```",
+            r#""{\"n\":1}""#,
+        ] {
             let found = output().read(text).unwrap();
             assert_eq!(found.read::<serde_json::Value>().unwrap(), serde_json::json!({"n": 1}), "{text}");
         }
@@ -240,6 +297,9 @@ mod tests {
             ("", "empty"),
             ("forty-two", "not valid JSON"),
             ("[1]", "type"),
+            ("The set {1, 2} is no object.", "not valid JSON"),
+            (r#"{"n":1"#, "not valid JSON"),
+            (r#"{} and {"n":"x"}"#, "/n"),
             (r#"{"n":"x"}"#, "/n"),
             ("{}", "The object lacks the required member \"n\""),
         ] {

@@ -288,6 +288,9 @@ impl Run {
         let calls = tool_calls(&parts);
         // A provider that pauses in the middle of its own tools wants the answer sent back, and goes on with it.
         let is_paused = reason == StopReason::ToolUse && parts.iter().any(|part| matches!(part, Part::Provider { .. }));
+        // Some servers say that the answer ends with calls when it has none: it is the last answer all the same.
+        let ends_with_calls = !calls.is_empty() || is_paused;
+        let reason = if reason == StopReason::ToolUse && !ends_with_calls { StopReason::Stop } else { reason };
         // A provider refuses a message without content when it is sent back: an empty answer is shown and not kept.
         let is_empty = parts.is_empty();
         let body = assistant_message(model, parts, reason, usage);

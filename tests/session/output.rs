@@ -178,3 +178,13 @@ fn keywords_that_nobody_checks_are_reported() {
     host.answer_calls(&[("1", "lookup", "{}"), ("2", "lookup", "{}")]);
     assert_eq!(unchecked(&host.events), [(Some("lookup".to_owned()), pattern)], "once, when it is first used");
 }
+
+#[test]
+fn an_answer_that_is_said_to_end_with_calls_and_has_none_is_the_last_one() {
+    let mut host = Harness::prompted(asking(false));
+    host.stream([text_block(0, r#"{"city":"Oslo"}"#), stop(StopReason::ToolUse)].concat());
+    host.end_stream();
+    let end = host.run_end();
+    assert_eq!(end.reason, EndReason::Model(StopReason::Stop));
+    assert!(end.output.is_some(), "{end:?}");
+}
