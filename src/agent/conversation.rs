@@ -155,21 +155,42 @@ impl Conversation {
         compaction::stretch(&self.history, self.compacted.as_ref(), tokens::estimated(keep, self.token_scale))
     }
 
-    /// Sends a message in the place of this stretch, in the words of a model where there are any. Gives it, and how many
-    /// messages it stands for.
+    /// Sends a message in the place of this stretch: in the words of a model, where there are any and they are shorter than the
+    /// lines that are made without one. Gives it, and how many messages it stands for.
     pub(super) fn leave_out(
         &mut self,
         start: usize,
         end: usize,
         in_words: Option<String>,
     ) -> Option<(Arc<Message>, usize)> {
-        let body = compaction::summary(self.history.get(start..end)?, self.history.get(end..)?, in_words);
+        let mut body = self.stand_in(start, end, None)?;
+        if let Some(words) = in_words.and_then(|words| self.stand_in(start, end, Some(words)))
+            && tokens::of_body(&words) <= tokens::of_body(&body)
+        {
+            body = words;
+        }
         let message = Arc::new(Message { id: self.ids.message(), body });
         let (first, last) = (self.history.get(start)?.id.clone(), self.history.get(end - 1)?.id.clone());
         self.tree.compactions.push(Arc::new(TreeCompaction { first, last, message: message.clone() }));
         self.compacted = Some(Compacted { start, end, message: message.clone() });
         self.context_tokens = self.context().iter().map(|message| tokens::of_message(message)).sum();
         Some((message, end - start))
+    }
+
+    /// Whether lines in the place of this stretch would be shorter than what is sent of it now.
+    pub(super) fn is_shorter_by_lines(&self, start: usize, end: usize) -> bool {
+        let lines = self.stand_in(start, end, None);
+        lines.is_some_and(|lines| tokens::of_body(&lines) < self.sent_of(start, end))
+    }
+
+    /// About how many tokens what is sent of this stretch takes.
+    pub(super) fn sent_of(&self, start: usize, end: usize) -> u64 {
+        let stays = self.history.iter().take(start).chain(self.history.iter().skip(end));
+        self.context_tokens.saturating_sub(stays.map(|message| tokens::of_message(message)).sum())
+    }
+
+    fn stand_in(&self, start: usize, end: usize, in_words: Option<String>) -> Option<Body> {
+        Some(compaction::summary(self.history.get(start..end)?, self.history.get(end..)?, in_words))
     }
 
     /// Adds a user message to the history.

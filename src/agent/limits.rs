@@ -74,7 +74,7 @@ impl Run {
 
     fn compact(&mut self, conversation: &mut Conversation, now: Millis, keep: u64) -> bool {
         let tokens_before = conversation.sent_tokens();
-        let stretch = conversation.stretch(keep);
+        let stretch = conversation.stretch(keep).filter(|(start, end)| conversation.is_shorter_by_lines(*start, *end));
         let left_out = stretch.and_then(|(start, end)| conversation.leave_out(start, end, None));
         let Some((message, replaced)) = left_out else { return false };
         let tokens_after = conversation.sent_tokens();

@@ -90,7 +90,8 @@ impl Run {
         keep: u64,
         next: NextAttempt,
     ) -> Result<(), NextAttempt> {
-        let Some((start, end)) = conversation.stretch(keep) else { return Err(next) };
+        let is_worth_it = |(start, end): &(usize, usize)| conversation.sent_of(*start, *end) > MIN_SUMMARIZED_TOKENS;
+        let Some((start, end)) = conversation.stretch(keep).filter(is_worth_it) else { return Err(next) };
         let sent = conversation.context();
         let kept = conversation.history.len() - end;
         let body = compaction::question(sent.get(..sent.len().saturating_sub(kept)).unwrap_or_default());
@@ -219,3 +220,6 @@ impl Run {
 
 /// Room for some pages, and little against what is left out.
 const MAX_SUMMARY_TOKENS: u64 = 4_000;
+
+/// No summary is much shorter than this.
+const MIN_SUMMARIZED_TOKENS: u64 = 100;

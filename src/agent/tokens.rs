@@ -4,7 +4,12 @@ use crate::model::{Body, Content, Message, Part, ToolInput, ToolSpec};
 
 /// About how many tokens a message takes.
 pub(super) fn of_message(message: &Message) -> u64 {
-    let content = match &message.body {
+    of_body(&message.body)
+}
+
+/// About how many tokens a message with this body takes.
+pub(super) fn of_body(body: &Body) -> u64 {
+    let content = match body {
         Body::User(user) => user.content.iter().map(of_content).sum(),
         Body::Assistant(assistant) => assistant.content.iter().map(of_part).sum::<u64>(),
         Body::Tool(tool) => tool.results.iter().flat_map(|result| &result.content).map(of_content).sum(),

@@ -225,3 +225,41 @@ fn estimates_learn_from_the_provider_and_count_what_is_sent() {
     assert!(turns(described(10), Some(20)) > plain, "and one that counts less");
     assert!(turns(described(6_000), None) < plain, "tools are sent too");
 }
+
+/// A conversation whose first prompt and last result are long, with little between them.
+fn little_to_leave_out(agent: Agent) -> Harness {
+    let mut host = Harness::new(agent);
+    host.give(Input::Prompt(text(&"word ".repeat(2_000))));
+    host.answer("Yes.");
+    host.forget();
+    host.give(Input::Prompt(text(&"more ".repeat(2_000))));
+    host
+}
+
+#[test]
+fn what_would_become_longer_is_not_compacted() {
+    let mut by_model = agent(vec![]);
+    by_model.policy.compaction = Some(Compaction { summarizer: Summarizer::Model, ..Compaction::default() });
+    for agent in [agent(vec![]), by_model] {
+        let mut host = little_to_leave_out(agent);
+        host.fail_stream(overflow());
+        assert_eq!(host.run_end().error.as_ref().unwrap().kind(), ErrorKind::ContextOverflow);
+        assert!(!host.names().contains(&"compaction-start"));
+        assert_eq!(host.model_calls(), 1, "nothing is asked of a model for it");
+    }
+}
+
+#[test]
+fn a_summary_that_is_longer_than_the_lines_gives_way_to_them() {
+    let mut host = due();
+    host.stream([text_block(0, &"so much to say ".repeat(5_000)), stop(StopReason::Stop)].concat());
+    host.end_stream();
+    let summary = &sent(&host)[1];
+    assert!(summary.starts_with("user(Earlier") && summary.contains("Assistant: answer"), "{summary:.200}");
+    assert!(!summary.contains("so much to say"));
+    let end = host.events.iter().find_map(|event| match event.kind {
+        EventKind::CompactionEnd { tokens_before, tokens_after, .. } => Some((tokens_before, tokens_after)),
+        _ => None,
+    });
+    assert!(end.is_some_and(|(before, after)| after < before), "{end:?}");
+}
