@@ -149,8 +149,16 @@ impl Driver {
 
     /// Adds a follow-up to a run and gives its id.
     pub(super) fn follow_up(&self, run: u64, content: Vec<Content>) -> Result<MessageId, InputError> {
-        let mut state = self.lock();
-        if state.run == run { state.session.follow_up(content) } else { Err(InputError::Idle) }
+        self.change(|state, aftermath| {
+            if state.run != run {
+                return Err(InputError::Idle);
+            }
+            let id = state.session.follow_up(content)?;
+            // So that it is saved although nothing else happens, as in a run that waits for a person.
+            state.settle(aftermath);
+            aftermath.waker = state.waker.take();
+            Ok(id)
+        })
     }
 
     /// Leaves an input for the run to handle at its next turn.

@@ -1,8 +1,10 @@
 //! Checkpoints: saved before anything that a restore must know of, one at a time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 
-use crablet::agent::Save;
+use crablet::agent::{Save, Status, ToolDefinition};
 use crablet::{Error, ErrorKind};
 use serde_json::Value;
 
@@ -100,4 +102,40 @@ fn nothing_is_added_behind_a_save_that_was_dropped() {
     host.block_on(conversation.send("three").unwrap().answer()).unwrap();
     let saved = saved.lock().unwrap();
     assert!(matches!(saved[1], Save::Replace(_)), "{saved:?}");
+}
+
+/// Knows whether it was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_is_queued_while_a_run_waits_for_a_person_is_saved() {
+    let host = ScriptedHost::new();
+    let model = host.model().calls(&[("c1", "pay", "{}")]).text("Paid.");
+    let saved = Arc::new(Mutex::new(String::new()));
+    let saves = saved.clone();
+    let runner = runner(&host, &model)
+        .tool(ToolDefinition { needs_approval: true, ..definition("pay") }, |_: Value, _| async { "done" })
+        .journal(move |save: Save| {
+            *saves.lock().unwrap() += save.text();
+            async { Ok(()) }
+        });
+    let conversation = runner.conversation().unwrap();
+    let mut run = conversation.send("pay").unwrap();
+    while conversation.status() != Status::Suspended {
+        host.block_on(run.next()).unwrap();
+    }
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
+    while run.poll_events(&mut Context::from_waker(&waker)).is_ready() {}
+    run.control().follow_up("and the tip").unwrap();
+    assert!(woken.0.load(Ordering::Relaxed), "who reads the run hears of it");
+    host.block_on(run.next()).unwrap();
+    assert!(saved.lock().unwrap().contains("and the tip"));
 }
