@@ -216,6 +216,57 @@ test("input that a hook changes is validated again", async () => {
   assert.match(model.requests[1].messages.at(-1).content[1].content[0].text, /do not fit/);
 });
 
+test("what beforeToolCall answers besides its four answers lets no call through", async () => {
+  const nonsense = [false, true, 0, "deny", {}, [], { action: "block" }, { action: "continue" }, { allow: true }];
+  for (const answer of nonsense) {
+    const ran = [];
+    const a = tool({ description: "a", input: anything, needsApproval: () => true, execute: () => ran.push("a") });
+    const b = tool({ description: "b", input: anything, execute: () => ran.push("b") });
+    const model = scriptedModel([[call("a"), call("b")], "done"]);
+    await new Agent({ model, tools: { a, b }, beforeToolCall: () => answer, approve: () => true }).run("go");
+    assert.deepEqual(ran, [], JSON.stringify(answer));
+    const { content } = model.requests[1].messages.at(-1).content[0];
+    assert.match(content[0].text, /The hook before a failed and it was not run/);
+  }
+  for (const answer of [undefined, null, { action: "allow" }]) {
+    const model = scriptedModel([[call("a")], "done"]);
+    await new Agent({ model, tools: { a: ok() }, beforeToolCall: () => answer }).run("go");
+    assert.equal(model.requests[1].messages.at(-1).content[0].isError, false);
+  }
+});
+
+test("what afterToolCall answers without a result does not take the result away", async () => {
+  for (const answer of [true, "text", 7, [], {}, { isError: true }, { content: 7 }]) {
+    const model = scriptedModel([[call("a")], "done"]);
+    await new Agent({ model, tools: { a: ok() }, afterToolCall: () => answer }).run("go");
+    const [{ isError, content }] = model.requests[1].messages.at(-1).content;
+    assert.equal(isError, true, JSON.stringify(answer));
+    assert.match(content[0].text, /The hook after a failed/);
+  }
+});
+
+test("a function that says what needs an approval is asked about the input that a hook gives", async () => {
+  for (const [n, allowed] of [
+    [5, false],
+    [5, true],
+    [0, true],
+  ]) {
+    const asked = [];
+    const given = [];
+    const needsApproval = ({ n }) => n > 1;
+    const tools = { a: tool({ description: "a", input: anything, needsApproval, execute: ({ n }) => given.push(n) }) };
+    const approve = ({ input }) => {
+      asked.push(input.n);
+      return allowed;
+    };
+    const beforeToolCall = () => ({ action: "change", input: { n } });
+    const model = scriptedModel([[call("a", { n: 1 })], "done"]);
+    await new Agent({ model, tools, approve, beforeToolCall }).run("go");
+    assert.deepEqual(asked, n > 1 ? [n] : []);
+    assert.deepEqual(given, allowed ? [n] : []);
+  }
+});
+
 test("onEvent sees every event and cannot break the run", async () => {
   const seen = [];
   const reported = [];

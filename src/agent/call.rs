@@ -61,8 +61,10 @@ pub(super) enum Stage {
 pub(super) enum AfterValidation {
     /// The hook and the approval.
     Hook,
-    /// The approval: the hook itself gave this input.
+    /// The approval, where the tool needs one: the hook itself gave this input.
     Approval,
+    /// The approval: the hook gave this input and asks for one.
+    Ask,
     /// The tool: all was allowed before the session was restored.
     Run,
 }

@@ -134,6 +134,7 @@ impl Call {
                 self.stage = Stage::AskingBefore { input, hook };
                 self.ask_hook(context, tool);
             }
+            AfterValidation::Ask => self.ask_approval(context, tool, input),
             AfterValidation::Hook | AfterValidation::Approval if tool.needs_approval => {
                 self.ask_approval(context, tool, input);
             }
@@ -154,12 +155,8 @@ impl Call {
     ) {
         match reply {
             Ok(HookReply::Continue) => self.after_validation(context, tool, input, AfterValidation::Approval),
-            Ok(HookReply::ChangeInput(changed)) => {
-                match prepare::check(&mut context.conversation.tools, tool, &changed) {
-                    Ok(input) => self.validate(context, tool, input, AfterValidation::Approval),
-                    Err(reason) => self.refuse(context, reason),
-                }
-            }
+            Ok(HookReply::ChangeInput(changed)) => self.changed(context, tool, &changed, AfterValidation::Approval),
+            Ok(HookReply::ChangeAndAsk(changed)) => self.changed(context, tool, &changed, AfterValidation::Ask),
             Ok(HookReply::Deny(reason)) => self.refuse(context, reason),
             Ok(HookReply::Ask) => self.ask_approval(context, tool, input),
             Ok(
@@ -178,6 +175,20 @@ impl Call {
             Err(reason) => {
                 self.refuse(context, format!("The hook before {} failed and it was not run: {reason}", tool.name))
             }
+        }
+    }
+
+    /// The hook gave this input in the place of the model's.
+    fn changed(
+        &mut self,
+        context: &mut Context<'_>,
+        tool: &Arc<ToolDefinition>,
+        input: &RawJson,
+        then: AfterValidation,
+    ) {
+        match prepare::check(&mut context.conversation.tools, tool, input) {
+            Ok(input) => self.validate(context, tool, input, then),
+            Err(reason) => self.refuse(context, reason),
         }
     }
 

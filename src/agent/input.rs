@@ -166,6 +166,8 @@ pub enum HookReply {
     Continue,
     /// Run with this input instead; it is validated again.
     ChangeInput(RawJson),
+    /// Ask a person about this input instead, once it is validated.
+    ChangeAndAsk(RawJson),
     /// Do not run; the text is the error the model reads.
     Deny(String),
     /// Ask a person.

@@ -175,6 +175,7 @@ fn read_stage(stage: &Object<'_>, call: &ToolCall, open: &OpenEntries<'_>) -> Re
             input: input()?,
             then: match stage.string("then").as_deref() {
                 Some("approval") => AfterValidation::Approval,
+                Some("ask") => AfterValidation::Ask,
                 Some("run") => AfterValidation::Run,
                 _ => AfterValidation::Hook,
             },

@@ -281,6 +281,7 @@ impl AfterValidation {
         match self {
             Self::Hook => "hook",
             Self::Approval => "approval",
+            Self::Ask => "ask",
             Self::Run => "run",
         }
     }

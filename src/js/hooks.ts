@@ -144,6 +144,7 @@ export interface HookParts {
   modelConfig(model: Model | ModelFunction): Record<string, unknown>;
 }
 
+/** Without an action there is nothing to change. */
 type Reply = Record<string, unknown>;
 
 /** @internal Answers the questions of the module, and keeps the messages that it tells. */
@@ -164,7 +165,7 @@ export class HookAnswers {
       case "after-tool-call": {
         const { toolName, input, result } = question;
         const changed = await hooks.afterToolCall?.({ toolName, input }, result);
-        if (!changed) return { action: "continue" };
+        if (!changed) return {};
         const { content, ...rest } = changed;
         return {
           action: "change-result",
@@ -172,11 +173,11 @@ export class HookAnswers {
         };
       }
       case "stop-when":
-        return { action: (await hooks.stopWhen?.(stepsOf(question.messages))) === true ? "stop" : "continue" };
+        return (await hooks.stopWhen?.(stepsOf(question.messages))) === true ? { action: "stop" } : {};
       case "format-request": {
         const { provider, id } = question.model;
         const body = await hooks.formatRequest?.(question.body, { model: { provider, id } });
-        return body === undefined ? { action: "continue" } : { action: "change-body", body };
+        return body === undefined ? {} : { action: "change-body", body };
       }
       case "prepare-step":
       case "prepare-context":
@@ -186,10 +187,16 @@ export class HookAnswers {
 
   async #before({ callId, toolName, input, server }: ToolCall): Promise<Reply> {
     const call: ToolCall = { callId, toolName, input, ...(server !== undefined && { server }) };
-    const reply = await this.#parts.hooks.beforeToolCall?.(call);
-    if (reply && reply.action !== "allow")
-      return reply.action === "change" ? { action: "change-input", input: reply.input } : { ...reply };
-    return { action: (await this.#parts.needsApproval(toolName, input)) ? "ask" : "continue" };
+    const reply = (await this.#parts.hooks.beforeToolCall?.(call)) ?? { action: "allow" };
+    const { action } = reply;
+    if (action !== "allow" && action !== "change") {
+      // Whatever else a guard answers must not let the call through: the module refuses what it does not know.
+      return { ...reply, action: action === "deny" || action === "ask" ? action : "none" };
+    }
+    const given = action === "change" ? reply.input : input;
+    const asks = await this.#parts.needsApproval(toolName, given);
+    if (action === "change") return { action: asks ? "change-and-ask" : "change-input", input: given };
+    return asks ? { action: "ask" } : {};
   }
 
   async #prepare(
@@ -211,11 +218,11 @@ export class HookAnswers {
     const context: StepContext = { step, messages, callModel: (call) => this.#callModel(call, callModel) };
     if (type === "prepare-context") {
       const edits = await hooks.prepareContext?.(context);
-      if (!edits) return { action: "continue" };
+      if (!edits) return {};
       return { action: "edit-context", edits: edits.map(withIds) };
     }
     const change = await hooks.prepareStep?.(context);
-    if (!change) return { action: "continue" };
+    if (!change) return {};
     const { model, ...rest } = change;
     return {
       action: "change-step",

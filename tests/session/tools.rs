@@ -377,3 +377,28 @@ fn an_input_that_is_nested_without_end_never_runs_whatever_the_schema() {
         assert!(result_text(&host, "c2").contains("more than 128 levels"), "{schema}");
     }
 }
+
+#[test]
+fn a_hook_may_change_the_input_and_ask_a_person_about_it() {
+    let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
+    let counts = || ToolDefinition { input_schema: raw(schema), has_validator: true, ..tool("counts") };
+    let definition = || with_hooks(true, false, vec![counts()]);
+    let validated =
+        |host: &mut Harness| host.give(Input::InputValidated { call_id: CallId::new("1"), outcome: Ok(None) });
+    let mut host = Harness::prompted(definition());
+    host.answer_calls(&[("1", "counts", r#"{"n":1}"#)]);
+    validated(&mut host);
+    host.reply(Ok(HookReply::ChangeAndAsk(raw(r#"{"n":"5"}"#))));
+    // Saved while the new input is checked, it is asked about all the same.
+    let mut host = host.restored(definition());
+    validated(&mut host);
+    assert_eq!(host.status(), Status::Suspended);
+    host.decide("1", Approval::Allow);
+    assert_eq!(given(&host, "1"), r#"{"n":5}"#);
+
+    let mut host = Harness::prompted(definition());
+    host.answer_calls(&[("1", "counts", "{}")]);
+    validated(&mut host);
+    host.reply(Ok(HookReply::ChangeAndAsk(raw(r#"{"n":"five"}"#))));
+    assert!(result_text(&host, "1").contains("/n"), "what does not fit is asked about by nobody");
+}

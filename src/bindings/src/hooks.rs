@@ -71,15 +71,17 @@ impl Hooks for JsHooks {
 
 fn read_reply(object: &Object<'_>, models: &Models) -> Result<HookReply, String> {
     match object.string("action").as_deref() {
-        Some("change-input") => {
-            let input = object.get("input").ok_or("the hook changes the input but gives none")?;
-            Ok(HookReply::ChangeInput(input.into()))
+        Some(action @ ("change-input" | "change-and-ask")) => {
+            let input = object.raw("input").ok_or("the hook changes the input but gives none")?;
+            Ok(if action == "change-input" { HookReply::ChangeInput(input) } else { HookReply::ChangeAndAsk(input) })
         }
         Some("deny") => Ok(HookReply::Deny(object.string("reason").unwrap_or_else(|| "denied".to_owned()))),
         Some("ask") => Ok(HookReply::Ask),
         Some("change-result") => {
-            let output = object.object("output").ok_or("the hook changes the result but gives none")?;
-            read_tool_output(&output).map(HookReply::ChangeResult)
+            let output = object
+                .object("output")
+                .filter(|output| output.get("content").is_some() || output.get("output").is_some());
+            read_tool_output(&output.ok_or("the hook changes the result but gives none")?).map(HookReply::ChangeResult)
         }
         Some("change-step") => Ok(HookReply::ChangeStep(StepChange {
             model: match object.object("model") {
@@ -95,7 +97,9 @@ fn read_reply(object: &Object<'_>, models: &Models) -> Result<HookReply, String>
         }
         Some("change-body") => Ok(object.raw("body").map_or(HookReply::Continue, HookReply::ChangeBody)),
         Some("stop") => Ok(HookReply::Stop),
-        _ => Ok(HookReply::Continue),
+        None => Ok(HookReply::Continue),
+        // A guard must not let anything through by a word that means nothing.
+        Some(_) => Err("its answer is none of those that it may give".to_owned()),
     }
 }
 
