@@ -199,3 +199,41 @@ test("what is no saved session is refused with a reason", () => {
   );
   assert.throws(() => agent.session({ version: 9 }), /newer crablet/);
 });
+
+/** A session whose run waits for a decision about the call "c1", and how often the tool ran. */
+async function asking() {
+  const ran = [];
+  const remove = tool({ description: "r", input: anything, needsApproval: true, execute: () => ran.push("removed") });
+  const model = scriptedModel([[{ type: "tool-call", toolName: "remove", input: {}, callId: "c1" }], "done", "again"]);
+  const session = new Agent({ model, tools: { remove } }).session();
+  await session.send("remove it").result;
+  return { session, ran };
+}
+
+test("a decision about a call whose tool is gone does not keep the run from going on", async () => {
+  const { session, ran } = await asking();
+  const model = scriptedModel(["it cannot be removed"]);
+  const restored = new Agent({ model }).session(session.toJSON());
+  restored.approve("c1");
+  assert.equal((await restored.resume().result).text, "it cannot be removed");
+  assert.match(model.requests[0].messages.at(-1).content[0].content[0].text, /no longer there/);
+  assert.deepEqual(ran, []);
+});
+
+test("a run that was aborted before it began leaves its session as it was", async () => {
+  const session = new Agent({ model: scriptedModel(["one"]) }).session();
+  await assert.rejects(session.send("hi", { signal: AbortSignal.abort() }).result, { name: "AbortError" });
+  const { status, error } = session.getState();
+  assert.deepEqual([status, error], ["idle", undefined]);
+  assert.equal((await session.send("hi").result).text, "one");
+});
+
+test("whoever is told that a session is idle may send the next prompt at once", async () => {
+  const session = new Agent({ model: scriptedModel(["one", "two"]) }).session();
+  let next;
+  session.subscribe(() => {
+    if (session.getState().status === "idle") next ??= session.send("second");
+  });
+  await session.send("first").result;
+  assert.equal((await next.result).text, "two");
+});

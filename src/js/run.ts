@@ -62,7 +62,7 @@ export interface RunSource {
   open(): Promise<{ readonly core: CoreRun; readonly life: Life }>;
   /** Shows what happened, before the reader of the run sees it. */
   observe(events: readonly AgentEvent[]): void;
-  /** The run is over, and its memory released. */
+  /** The run is over, and its memory released. An abort is no error. */
   over(error: unknown): void;
   /** The agent's own observer of events. */
   readonly onEvent: ((event: AgentEvent) => unknown) | undefined;
@@ -479,7 +479,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     for (const resolve of this.#steered.values()) resolve("dropped");
     this.#steered.clear();
     const outcome = this.#outcome;
-    this.#source.over("error" in outcome ? outcome.error : undefined);
+    this.#source.over("error" in outcome && !this.#controller.signal.aborted ? outcome.error : undefined);
     if ("result" in outcome) this.#settle.resolve(outcome.result);
     else this.#settle.reject(outcome.error);
   }

@@ -120,7 +120,13 @@ export class Session<T extends ToolSet = ToolSet> {
     return this.#start(options, (conversation) => {
       const run = conversation.resume();
       if (run === undefined) throw invalidInput("there is no run to resume");
-      for (const decide of this.#decisions.splice(0)) decide(run);
+      for (const decide of this.#decisions.splice(0)) {
+        try {
+          decide(run);
+        } catch {
+          // The call waits no more, as that of a tool which the agent lacks now, or it is asked about anew.
+        }
+      }
       return run;
     });
   }
@@ -395,7 +401,8 @@ export class Session<T extends ToolSet = ToolSet> {
         default:
       }
     }
-    this.#changed();
+    // The end is told once the next prompt is welcome.
+    if (events.at(-1)?.type !== "run-end") this.#changed();
   }
 
   /** Follows which calls wait for somebody outside, those of sub-agents too. */
@@ -567,7 +574,7 @@ function failureOf(thrown: unknown): ErrorInfo | undefined {
   if (thrown === undefined) return undefined;
   if (!CrabletError.is(thrown)) return { kind: "internal", message: messageOf(thrown), retryable: false };
   const { kind, message, retryable } = thrown;
-  return kind === "aborted" ? undefined : { kind, message, retryable };
+  return { kind, message, retryable };
 }
 
 function textOf(saved: SessionSnapshot | undefined): string | undefined {
