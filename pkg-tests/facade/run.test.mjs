@@ -76,6 +76,16 @@ test("a signal that is aborted already starts nothing", async () => {
   assert.equal(model.requests.length, 0);
 });
 
+test("a run is aborted whatever the reason is", async () => {
+  for (const reason of [Object.create(null), Symbol("s"), null, 0, { message: undefined }]) {
+    const model = endless();
+    const run = new Agent({ model }).stream("hi");
+    for await (const event of run) if (event.type === "text-delta") run.abort(reason);
+    await assert.rejects(run.result, (error) => error === reason);
+    assert.equal(model.signals[0].aborted, true);
+  }
+});
+
 test("leaving the loop aborts the run", async () => {
   const model = endless();
   const run = new Agent({ model }).stream("hi");

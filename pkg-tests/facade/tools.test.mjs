@@ -83,6 +83,54 @@ test("what a tool throws is a failed result, and the run goes on", async () => {
   assert.equal(events.at(-1).stopReason, "stop");
 });
 
+test("what JSON cannot hold is a failed result that says so, and an error that is returned is one that is thrown", async () => {
+  const giving = (value) => tool({ description: "t", input: anything, execute: () => value });
+  const refused = {
+    map: new Map([[1, 2]]),
+    set: new Set([1]),
+    response: new Response("text"),
+    bytes: new Uint8Array([1, 2, 3]),
+    buffer: Buffer.from("abc"),
+    fn: () => 1,
+    symbol: Symbol("s"),
+    generator: (function* () {})(),
+    number: toolOutput({ content: 7 }),
+    parts: toolOutput({ content: [{ type: "image_url", url: "https://example.com" }] }),
+  };
+  const tools = Object.fromEntries(Object.entries(refused).map(([name, value]) => [name, giving(value)]));
+  const { results } = await runCalls(
+    Object.keys(tools).map((name) => call(name)),
+    tools,
+  );
+  for (const { toolName, isError, output } of results) {
+    assert.equal(isError, true, toolName);
+    assert.match(String(output), /cannot give a|neither text nor/, toolName);
+  }
+  const told = {
+    error: [new Error("the disk is full"), "the disk is full"],
+    date: [new Date(0), '"1970-01-01T00:00:00.000Z"'],
+    url: [new URL("https://example.com/"), '"https://example.com/"'],
+    nothing: [null, "null"],
+    empty: [{}, "{}"],
+    bare: [Object.assign(Object.create(null), { a: 1 }), '{"a":1}'],
+    own: [
+      new (class Point {
+        x = 1;
+      })(),
+      '{"x":1}',
+    ],
+    flag: [false, "false"],
+  };
+  const plain = Object.fromEntries(Object.entries(told).map(([name, [value]]) => [name, giving(value)]));
+  const asked = await runCalls(
+    Object.keys(plain).map((name) => call(name)),
+    plain,
+  );
+  for (const { toolName, isError, content } of asked.told) {
+    assert.deepEqual([isError, content[0].text], [toolName === "error", told[toolName][1]], toolName);
+  }
+});
+
 test("toolOutput gives files to the model and details to the user interface", async () => {
   const image = { type: "image", mediaType: "image/png", data: "AAAA" };
   const tools = {

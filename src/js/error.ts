@@ -108,8 +108,12 @@ function isErrorInfo(thrown: unknown): thrown is ErrorInfo {
 /** @internal The sentence of anything that was thrown. */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message || thrown.name;
-  if (typeof thrown === "object" && thrown !== null && "message" in thrown) return String(thrown.message);
-  return String(thrown);
+  try {
+    return String((thrown as { message?: unknown } | null | undefined)?.message ?? thrown);
+  } catch {
+    // Not everything can be made a text.
+    return typeof thrown;
+  }
 }
 
 /** @internal */

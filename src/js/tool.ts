@@ -1,5 +1,5 @@
 import type { Agent } from "./agent.js";
-import { invalidInput } from "./error.js";
+import { invalidInput, messageOf } from "./error.js";
 import type { FilePart, TextPart } from "./message.js";
 import { compileSchema, type CompiledSchema, type Infer, type Schema } from "./schema.js";
 
@@ -171,5 +171,13 @@ export function outputOf(returned: unknown): Record<string, unknown> {
   }
   if (typeof returned === "string") return { content: [{ type: "text", text: returned }], output: returned };
   if (returned === undefined) return { content: [{ type: "text", text: "done" }] };
+  if (returned instanceof Error) return { content: [{ type: "text", text: messageOf(returned) }], isError: true };
+  // JSON would say nothing of what is in a Map, a Response or a function, and too much of bytes.
+  const kind = Object.prototype.toString.call(returned).slice(8, -1);
+  const isJson = PLAIN.test(kind) || (returned as { toJSON?: unknown }).toJSON !== undefined;
+  if (!isJson || ArrayBuffer.isView(returned))
+    throw invalidInput(`a tool cannot give a ${kind}: return text, plain data or toolOutput()`);
   return { output: returned };
 }
+
+const PLAIN = /^(Object|Array|String|Number|Boolean|Null)$/;

@@ -3,10 +3,15 @@
 use crablet::agent::ToolOutput;
 use crablet::json::Object;
 use crablet::model::Content;
+use serde_json::value::RawValue;
 
 /// Reads `{content?, output?, details?, isError?, terminate?}`. Without content the model is told the output's JSON text.
 pub(crate) fn read_tool_output(object: &Object<'_>) -> Result<ToolOutput, String> {
     let mut content = Content::read_list(object.get("content")).map_err(|error| error.to_string())?;
+    let says_something = |given: &&RawValue| !matches!(given.get(), "[]" | "null");
+    if content.is_empty() && object.get("content").filter(says_something).is_some() {
+        return Err("its content is neither text nor a list of parts of text and files".to_owned());
+    }
     let output = object.get("output").map(Into::into);
     if let (None, Some(output)) = (object.get("content"), object.get("output")) {
         content.push(Content::Text(output.get().to_owned()));
