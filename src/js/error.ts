@@ -101,6 +101,15 @@ export function fromCore(thrown: unknown): unknown {
   return isErrorInfo(thrown) ? new CrabletError(thrown) : thrown;
 }
 
+/** @internal Calls the module, and throws what it throws as an error of the package. */
+export function crossing<Value>(call: () => Value): Value {
+  try {
+    return call();
+  } catch (thrown) {
+    throw fromCore(thrown);
+  }
+}
+
 function isErrorInfo(thrown: unknown): thrown is ErrorInfo {
   return typeof thrown === "object" && thrown !== null && "kind" in thrown && !(thrown instanceof Error);
 }

@@ -1,5 +1,5 @@
 import type { Core, CoreMcp, CoreServer, CoreServerEvent, CoreServerFunctions, Settle } from "./core.js";
-import { fromCore, invalidInput } from "./error.js";
+import { crossing, fromCore, invalidInput } from "./error.js";
 import { toJson } from "./json.js";
 import { load } from "./load.js";
 import { UI_EXTENSION, UI_SETTINGS } from "./mcp-app.js";
@@ -196,13 +196,5 @@ function notificationOf(method: string, params: Readonly<Record<string, unknown>
     }
     default:
       return { type: "notification", method, ...(params !== undefined && { params }) };
-  }
-}
-
-function crossing<Value>(call: () => Value): Value {
-  try {
-    return call();
-  } catch (thrown) {
-    throw fromCore(thrown);
   }
 }

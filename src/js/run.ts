@@ -1,6 +1,6 @@
 import { BatchDecoder } from "./batch.js";
 import type { CoreBatch, CoreRun } from "./core.js";
-import { CrabletError, fromCore, invalidInput, messageOf } from "./error.js";
+import { CrabletError, crossing, fromCore, invalidInput, messageOf } from "./error.js";
 import { type AgentEvent, innermost, type ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
@@ -518,11 +518,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   }
 
   #inCore<Value>(call: (core: CoreRun) => Value): Value {
-    try {
-      return call(this.#live());
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+    return crossing(() => call(this.#live()));
   }
 
   #live(): CoreRun {

@@ -1,6 +1,6 @@
 import type { AgentParts } from "./agent.js";
 import type { CoreAgent, CoreConversation, CoreRun } from "./core.js";
-import { CrabletError, type ErrorInfo, fromCore, invalidInput, messageOf } from "./error.js";
+import { CrabletError, crossing, type ErrorInfo, invalidInput, messageOf } from "./error.js";
 import { type AgentEvent, innermost, type ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
@@ -446,27 +446,19 @@ export class Session<T extends ToolSet = ToolSet> {
   }
 
   #decide(call: ToolCall | undefined, decision: (run: CoreRun) => void): void {
-    if (this.#begun === undefined) {
-      // Kept until a run begins, which it would end with its error.
+    const run = this.#begun;
+    if (run === undefined) {
       if (call === undefined) throw invalidInput("no such call waits: it was answered, or never asked");
       this.#decisions.push(decision);
       return;
     }
-    try {
-      decision(this.#begun);
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+    crossing(() => decision(run));
   }
 
   #inConversation(call: (conversation: CoreConversation) => void): void {
     const held = liveOf(this.#held);
     if (held === undefined) throw invalidInput("no such message waits: no run of this session has been at work lately");
-    try {
-      call(held.conversation);
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+    crossing(() => call(held.conversation));
   }
 
   #over(thrown: unknown, before: SessionStatus): void {
@@ -572,20 +564,16 @@ const registry = /* @__PURE__ */ new FinalizationRegistry<Held>((held) => {
 
 function failureOf(thrown: unknown): ErrorInfo | undefined {
   if (thrown === undefined) return undefined;
-  if (!CrabletError.is(thrown)) return { kind: "internal", message: messageOf(thrown), retryable: false };
-  const { kind, message, retryable } = thrown;
-  return { kind, message, retryable };
+  const { kind, retryable } = CrabletError.is(thrown) ? thrown : { kind: "internal", retryable: false };
+  return { kind, message: messageOf(thrown), retryable };
 }
 
 function textOf(saved: SessionSnapshot | undefined): string | undefined {
   if (saved === undefined || saved === null) return undefined;
-  if (typeof saved !== "object" || saved.version === undefined)
-    throw invalidInput("this is not a saved crablet session: give what session.toJSON() gave");
-  if (saved.version !== 1)
-    throw invalidInput(`this session was saved by a newer crablet (version ${String(saved.version)}): update crablet`);
-  if (saved.snapshot !== undefined && typeof saved.snapshot !== "string")
-    throw invalidInput(
-      "this saved session is damaged: its snapshot is no text. Give what session.toJSON() gave, unchanged",
-    );
-  return saved.snapshot;
+  const { version, snapshot } = saved;
+  if (version === undefined || (version === 1 && snapshot !== undefined && typeof snapshot !== "string"))
+    throw invalidInput("this is not a saved crablet session: give what session.toJSON() gave, unchanged");
+  if (version !== 1)
+    throw invalidInput(`this session was saved by a newer crablet (version ${String(version)}): update crablet`);
+  return snapshot;
 }
