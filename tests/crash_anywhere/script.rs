@@ -98,7 +98,11 @@ impl Script {
     pub(crate) fn answer(&self, number: usize) -> (Vec<ModelEvent>, Vec<ModelEvent>) {
         let calls = self.steps.get(number).map(|step| step.calls.as_slice()).unwrap_or_default();
         let is_object = self.wants_object && calls.is_empty() && number % 2 == 1;
-        let text = if is_object { format!(r#"{{"n":{number}}}"#) } else { format!("answer {number}{}", " and more".repeat(60)) };
+        let text = if is_object {
+            format!(r#"{{"n":{number}}}"#)
+        } else {
+            format!("answer {number}{}", " and more".repeat(60))
+        };
         let first = vec![ModelEvent::TextStart { block: 0 }, ModelEvent::TextDelta { block: 0, text }];
         let mut second = vec![ModelEvent::TextEnd { block: 0, replay: None }];
         for (name, block) in calls.iter().zip(1..) {
