@@ -20,6 +20,9 @@ use serde::{Serialize, Serializer};
 use crate::error::{Error, ErrorKind};
 use crate::json::{FromJson, Object, RawJson, elements, read_string};
 
+/// The most characters of an error's data that its message has.
+const DATA_LENGTH: usize = 500;
+
 /// The most messages of one batch that are read; the rest is ignored. Servers of revision 2025-03-26 answer with a few.
 const BATCH_LIMIT: usize = 1_000;
 
@@ -199,10 +202,16 @@ impl RpcError {
     }
 }
 
-/// The peer's message and number as the crate's error, of kind `rpc`.
+/// The peer's message and number as the crate's error, of kind `rpc`. Data that is a text is part of the message: many servers say
+/// there what is wrong.
 impl From<RpcError> for Error {
     fn from(error: RpcError) -> Self {
-        let message = if error.message.is_empty() { "the peer gave no reason".to_owned() } else { error.message };
+        let mut message = if error.message.is_empty() { "the peer gave no reason".to_owned() } else { error.message };
+        let said = error.data.as_ref().and_then(|data| read_string(data.as_str())).unwrap_or_default();
+        if !said.is_empty() && !message.contains(&said) {
+            message.push_str(": ");
+            message.extend(said.chars().take(DATA_LENGTH));
+        }
         Self::new(ErrorKind::Rpc, message).with_code(error.code.to_string())
     }
 }
@@ -385,6 +394,18 @@ mod tests {
                 outcome: Err(RpcError { code: -32700, message: "no".to_owned(), data: Some(raw("[1]")) })
             }]
         );
+    }
+
+    #[test]
+    fn the_text_of_an_errors_data_is_told() {
+        let told = |data: &str| {
+            let data = Some(RawJson::parse(data).unwrap());
+            Error::from(RpcError { code: -32603, message: "Internal error".to_owned(), data }).message().to_owned()
+        };
+        assert_eq!(told(r#""no such table""#), "Internal error: no such table");
+        assert_eq!(told(r#""Internal error""#), "Internal error");
+        assert_eq!(told(r#"{"a":1}"#), "Internal error");
+        assert!(told(&format!("\"{}\"", "x".repeat(9_000))).len() < 600);
     }
 
     #[test]

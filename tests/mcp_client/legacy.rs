@@ -75,3 +75,20 @@ fn a_stream_without_an_address_of_its_own_origin_is_not_followed() {
         assert_eq!(world.open_exchanges(), 0);
     }
 }
+
+#[test]
+fn an_error_that_is_no_json_rpc_does_not_hide_the_first_transport() {
+    for body in [r#"{"error":{"code":404,"message":"Not Found"}}"#, r#"{"error":"Not Found","status":404}"#, ""] {
+        let stream = Answer::stream().chunk(ENDPOINT).message(answer(2, initialized())).pausing(100).then(Then::Hold);
+        let mut server = old_server(stream);
+        let mut world = World::new(options(EraChoice::Auto), move |request| match server(request) {
+            refusal if refusal.status == 404 => Answer::json(404, body),
+            other => other,
+        });
+        world.connected().unwrap();
+    }
+    let refusal = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": "no" } });
+    let mut world = World::new(options(EraChoice::Auto), |_| Answer::json(400, &refusal));
+    assert_eq!(world.connected().unwrap_err().kind(), ErrorKind::Rpc);
+    assert!(!world.methods().contains(&"GET".to_owned()));
+}

@@ -59,6 +59,23 @@ fn a_session_id_is_not_printed() {
 }
 
 #[test]
+fn a_session_id_that_the_page_cannot_read_is_named_in_any_words() {
+    let server = handshake(|request| match method_of(request).as_str() {
+        "tools/call" => Answer::new(400).chunk("Missing session ID"),
+        _ => Answer::new(405),
+    });
+    let mut server = server;
+    let mut world = World::new(options(EraChoice::Handshake), move |request| {
+        let mut answer = server(request);
+        answer.headers.retain(|(name, _)| name != "mcp-session-id");
+        answer
+    });
+    let error = world.perform(call("x")).unwrap_err();
+    assert!(error.message().contains("Access-Control-Expose-Headers"), "{error}");
+    assert!(error.message().contains("Missing session ID"), "{error}");
+}
+
+#[test]
 fn a_session_id_that_the_page_cannot_read_is_named() {
     let server = |request: &crablet::model::HttpRequest| match method_of(request).as_str() {
         "initialize" => {

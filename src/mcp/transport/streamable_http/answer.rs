@@ -5,7 +5,7 @@ use super::legacy::Legacy;
 use super::{ExchangeId, LINGER, SessionPhase, StreamableHttp, VersionHeader, headers, refusal};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
-use crate::jsonrpc::{self, answers, code};
+use crate::jsonrpc::{self, answers, code, excerpt};
 use crate::model::ResponseHead;
 use crate::sse::MAX_EVENT_BYTES;
 use crate::time::Millis;
@@ -240,7 +240,9 @@ impl StreamableHttp {
             None => refusal::from_status(status, exchange.retry_after),
         };
         let Some(id) = exchange.request_id().cloned() else { return self.fail(now, key, from_status) };
-        if rpc_error.is_none() && self.may_be_legacy(key) {
+        // Other services have errors of the same shape.
+        let is_rpc = rpc_error.is_some() && body.contains("\"jsonrpc\"");
+        if !is_rpc && self.may_be_legacy(key) {
             return self.try_legacy(now, key, from_status);
         }
         let is_about_session = exchange.era != Era::Stateless
@@ -254,7 +256,10 @@ impl StreamableHttp {
                 refusal::session_expired(status)
             }
             (None, Some(error)) if is_about_session && error.code != code::METHOD_NOT_FOUND => {
-                refusal::session_unseen(status, &error)
+                refusal::session_unseen(status, &error.message)
+            }
+            (None, None) if is_about_session && status == 400 => {
+                refusal::session_unseen(status, excerpt(body).as_str())
             }
             (_, Some(_)) => match RawJson::parse(body) {
                 Ok(message) => return self.answered(key, id, status, message),

@@ -74,11 +74,10 @@ pub(super) fn session_expired(status: u16) -> Error {
 }
 
 /// A request of a session whose id this side never saw.
-pub(super) fn session_unseen(status: u16, error: &RpcError) -> Error {
+pub(super) fn session_unseen(status: u16, said: &str) -> Error {
     let message = format!(
-        "the MCP server wants a session id, and its answer to initialize showed none (HTTP {status}: {}). In a browser \
-         {CORS_RULES}",
-        error.message
+        "the MCP server wants a session id, and its answer to initialize showed none (HTTP {status}: {said}). In a browser \
+         {CORS_RULES}"
     );
     Error::new(ErrorKind::BadRequest, message).with_status(status)
 }
