@@ -131,11 +131,8 @@ impl Flow {
                 self.held = Some(tokens);
                 self.apply(shared)
             }
-            _ => {
-                let key = self.tokens_key();
-                self.save(key, None);
-                self.apply(shared)
-            }
+            // They are not forgotten before there are others: whoever was faster may be keeping theirs at this moment.
+            _ => self.apply(shared),
         }
     }
 

@@ -254,6 +254,22 @@ fn tokens_that_another_process_renewed_meanwhile_are_used_and_not_lost() {
 }
 
 #[test]
+fn what_others_may_be_keeping_is_not_forgotten() {
+    let mut world = world();
+    assert_eq!(world.post(), Ending::Accepted);
+    world.now = world.now.after(3_600_000);
+    world.server.refreshable.clear();
+    world.server.callback = |url| url.replace("code=", "error=access_denied&x=");
+    failure(world.post());
+    assert!(world.kept.keys().any(|key| key.starts_with("tokens ")));
+    // Those that have ended ask for others.
+    world.server.callback = |url| url;
+    world.restart(AuthOptions::default());
+    assert_eq!(world.post(), Ending::Accepted);
+    assert_eq!(world.pages.len(), 3);
+}
+
+#[test]
 fn more_scopes_may_be_wanted_with_the_status_of_a_missing_token() {
     let mut world = world();
     world.server.challenge = r#"Bearer scope="read""#.to_owned();
