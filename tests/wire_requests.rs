@@ -87,8 +87,16 @@ fn deepseek_gets_reasoning_with_every_message() {
 /// they are served (mastra-ai/mastra#12592, charmbracelet/crush#2754).
 #[test]
 fn an_unknown_server_gets_reasoning_back_in_the_member_that_it_came_in() {
-    let model = openai_chat::compatible("https://gateway.example/v1", "kimi-k2.6");
-    for member in ["reasoning_content", "reasoning", "reasoning_text"] {
+    let gateway = || openai_chat::compatible("https://gateway.example/v1", "kimi-k2.6");
+    let local = || openai_chat::model(Profile::Vllm, "kimi-k2.6");
+    for (model, member, expected) in [
+        (gateway(), "reasoning_content", json!("Hm")),
+        // Groq can be behind it (karthink/gptel#774).
+        (gateway(), "reasoning", Value::Null),
+        (local(), "reasoning_content", json!("Hm")),
+        (local(), "reasoning", json!("Hm")),
+        (local(), "reasoning_text", json!("Hm")),
+    ] {
         let delta =
             |delta: String| format!("data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
         let call = r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"find","arguments":"{}"}}]}"#;
@@ -105,9 +113,9 @@ fn an_unknown_server_gets_reasoning_back_in_the_member_that_it_came_in() {
             let mut request = simple(model.clone());
             request.messages.push(assistant("2", &model, answer.content));
             let sent = body(&request)["messages"][1].clone();
-            assert_eq!((&sent[member], &sent["tool_calls"][0]["id"]), (&json!("Hm"), &json!("a")), "{member}");
+            assert_eq!((&sent[member], &sent["tool_calls"][0]["id"]), (&expected, &json!("a")), "{member}");
             let members = sent.as_object().unwrap().keys().filter(|name| name.starts_with("reasoning"));
-            assert_eq!(members.count(), 1, "{sent}");
+            assert!(members.count() <= 1, "{sent}");
         }
     }
 }

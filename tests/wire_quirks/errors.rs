@@ -83,6 +83,24 @@ fn a_status_that_is_a_text_is_one() {
 }
 
 #[test]
+fn the_numbers_of_zai_are_known() {
+    // docs.z.ai, "Errors"; within a stream no status tells them apart (MadAppGang/claudish#138).
+    for (code, kind) in [
+        ("1113", "quota"),
+        ("1261", "context_overflow"),
+        ("1301", "content_filter"),
+        ("1302", "rate_limit"),
+        ("1305", "overloaded"),
+        ("1308", "quota"),
+        ("1234", "server"),
+    ] {
+        let payload = format!(r#"{{"error":{{"code":"{code}","message":"m"}}}}"#);
+        error(200, &[], &format!("data: {payload}\n\n"), json!({"kind": kind, "code": code}));
+    }
+    error(429, &[], r#"{"error":{"code":"1113","message":"m"}}"#, json!({"kind": "quota", "retryable": false}));
+}
+
+#[test]
 fn a_sentence_is_found_however_deep_it_is() {
     for body in [
         // What FastAPI makes of an exception with an object, as in LiteLLM's proxy

@@ -40,11 +40,23 @@ pub(super) const BY_WORD: &[(ErrorKind, &[&str])] = &[
             "exceeded_current_quota_error",
             "usage_limit_reached",
             "arrearage",
+            // Z.ai's numbers, here and below (docs.z.ai, "Errors").
+            "1113",
+            "1304",
+            "1308",
+            "1309",
+            "1310",
         ],
     ),
     (
         ErrorKind::ContextOverflow,
-        &["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large"],
+        &[
+            "context_length_exceeded",
+            "exceed_context_size_error",
+            "context_window_exceeded",
+            "request_too_large",
+            "1261",
+        ],
     ),
     (
         ErrorKind::RateLimit,
@@ -61,6 +73,8 @@ pub(super) const BY_WORD: &[(ErrorKind, &[&str])] = &[
             "throttlingexception",
             "throttling",
             "servicequotaexceededexception",
+            "1302",
+            "1303",
         ],
     ),
     (
@@ -77,6 +91,8 @@ pub(super) const BY_WORD: &[(ErrorKind, &[&str])] = &[
             "modelnotreadyexception",
             "capacity_exceeded",
             "unavailable",
+            "1305",
+            "1312",
         ],
     ),
     (
@@ -90,6 +106,7 @@ pub(super) const BY_WORD: &[(ErrorKind, &[&str])] = &[
             "data_inspection_failed",
             "datainspectionfailed",
             "cyber_policy_violation",
+            "1301",
         ],
     ),
     // Groq's word for a call that the model wrote wrongly.

@@ -266,7 +266,10 @@ fn assistant_message(parts: &[TurnPart<'_>], traits: &Traits, demands_reasoning:
     }
     match traits.replay {
         ReasoningReplay::AsItCame => {
-            if let Some(member) = reasoning_member {
+            // Behind a gateway can be Groq, which writes `reasoning` and refuses it.
+            if let Some(member) =
+                reasoning_member.filter(|member| traits.merges_user || *member == REASONING_MEMBERS[0])
+            {
                 add_member(&mut message, member, &quoted(&reasoning));
             }
         }

@@ -262,7 +262,8 @@ pub(super) enum Cache {
 pub(super) enum ReasoningReplay {
     /// Not at all.
     Never,
-    /// In the member that it came in, where a server is not known: one that writes it wants or ignores it.
+    /// In the member that it came in, for local servers, and for those that are not known if it is `reasoning_content`: one that
+    /// writes it wants or ignores it.
     AsItCame,
     /// As `reasoning_content` of messages with calls, without which it refuses the request or reasons anew.
     Content,
