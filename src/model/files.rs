@@ -48,12 +48,44 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Adds the bytes of another Base64 text to those of this one. Each text ends with its own padding, so that behind one that
+/// has any nothing can be written. `None` when one of them is no Base64.
+#[cfg(feature = "bedrock")]
+pub(super) fn with_base64(text: &str, more: &str) -> Option<String> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if !text.ends_with('=') {
+        return Some(format!("{text}{more}"));
+    }
+    let bytes = [from_base64(text)?, from_base64(more)?].concat();
+    let mut joined = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for position in 0..4 {
+            let index = (bits >> (18 - 6 * position)) & 63;
+            let character = ALPHABET.get(index as usize).filter(|_| position <= group.len());
+            joined.push(character.map_or('=', |character| char::from(*character)));
+        }
+    }
+    Some(joined)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn file(media_type: &str, data: &str) -> File {
         File { media_type: media_type.into(), data: FileData::Base64(data.into()), name: None }
+    }
+
+    #[test]
+    #[cfg(feature = "bedrock")]
+    fn texts_are_joined_by_their_bytes() {
+        for (text, more, joined) in
+            [("", "YQ==", "YQ=="), ("YWJj", "YQ==", "YWJjYQ=="), ("YQ==", "Yg==", "YWI="), ("YWI=", "Y/+/", "YWJj/78=")]
+        {
+            assert_eq!(with_base64(text, more).as_deref(), Some(joined), "{text} {more}");
+        }
+        assert_eq!(with_base64("YQ==", "%"), None);
     }
 
     #[test]

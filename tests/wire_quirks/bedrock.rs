@@ -41,6 +41,28 @@ fn tools_that_ran_at_the_provider_are_kept_and_not_run() {
 }
 
 #[test]
+fn hidden_reasoning_in_pieces_is_one_whole() {
+    // anomalyco/opencode#46283: each piece is Base64 of its own.
+    use crablet::model::Part;
+    let pieces = |pieces: &[&str]| -> Vec<u8> {
+        let deltas = pieces.iter().map(|piece| {
+            format!(r#"{{"contentBlockIndex":0,"delta":{{"reasoningContent":{{"redactedContent":"{piece}"}}}}}}"#)
+        });
+        let deltas = deltas.flat_map(|delta| frame("contentBlockDelta", &delta));
+        deltas.chain(body(&[END])).collect()
+    };
+    for (given, whole) in
+        [(vec!["YQ==", "Yg==", "Yw=="], "YWJj"), (vec!["YWJj", "ZA=="], "YWJjZA=="), (vec!["YWI="], "YWI=")]
+    {
+        let events =
+            crate::replay::events(&bedrock::model("us-east-1", "m"), &head(200, &[]), [pieces(&given).as_slice()]);
+        let content = crate::replay::assemble(&events).content;
+        let [Part::Reasoning { replay: Some(replay), .. }] = content.as_slice() else { panic!("{content:?}") };
+        assert_eq!(replay.read::<Value>().unwrap(), json!({"redacted": whole}));
+    }
+}
+
+#[test]
 fn citations_are_sources() {
     let cited = |location: &str| {
         format!(r#"{{"contentBlockIndex":0,"delta":{{"citation":{{"title":"T","location":{location}}}}}}}"#)

@@ -3,6 +3,7 @@
 use super::super::answer::fail;
 use super::super::blocks::{Numbering, OpenBlock, OpenBlocks};
 use super::super::event::ModelEvent;
+use super::super::files::with_base64;
 use super::super::message::{File, FileData, Source, StopReason, Usage};
 use super::super::names::ToolNames;
 use super::super::request::ToolSpec;
@@ -187,7 +188,8 @@ impl ConverseDecoder {
         let open = self.open.find(index, |content| matches!(content, Content::Reasoning { .. }));
         if let Some(OpenBlock { content: Content::Reasoning { signature, redacted }, .. }) = open {
             signature.push_str(&reasoning.string("signature").unwrap_or_default());
-            redacted.push_str(&reasoning.string("redactedContent").unwrap_or_default());
+            let more = reasoning.string("redactedContent").unwrap_or_default();
+            *redacted = with_base64(redacted, &more).unwrap_or_default();
         }
     }
 
