@@ -176,6 +176,36 @@ fn a_failed_call_is_told_as_claude_takes_it() {
     assert_eq!((&sent["is_error"], sent["content"].as_array().unwrap().len()), (&json!(true), 1));
 }
 
+/// agno-agi/agno#8687: `code_execution_tool_result.citations: Extra inputs are not permitted`; platform.claude.com, API reference
+/// "Messages": citations of answers have a `file_id`, those of requests do not.
+#[test]
+fn what_only_claudes_answers_have_is_not_sent_back() {
+    let model = anthropic::model("claude-sonnet-4-5");
+    let mut request = simple(model.clone());
+    let ran =
+        r#"{"type":"code_execution_tool_result","tool_use_id":"srv_1","citations":null,"content":{"stdout":null}}"#;
+    let call = r#"{"type":"server_tool_use","id":"srv_1","name":"code_execution","input":{"code":"1"}}"#;
+    let cited = r#"{"citations":[{"type":"char_location","cited_text":"A","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1,"file_id":null}]}"#;
+    let block = |kind: &str, json| Part::Provider { kind: kind.into(), replay: raw(json) };
+    let content = vec![
+        block("server_tool_use", call),
+        block("code_execution_tool_result", ran),
+        Part::Text { text: "A.".into(), replay: Some(raw(cited)) },
+    ];
+    request.messages.extend([assistant("2", &model, content), user("3", vec![text("And?")])]);
+    let sent = body(&request)["messages"][1]["content"].clone();
+    assert_eq!(sent[0], raw(call).read::<Value>().unwrap());
+    assert_eq!(
+        sent[1],
+        json!({"type": "code_execution_tool_result", "tool_use_id": "srv_1", "content": {"stdout": null}})
+    );
+    let citation = &sent[2]["citations"][0];
+    assert_eq!(
+        (citation.get("file_id"), &citation["document_title"], &citation["cited_text"]),
+        (None, &Value::Null, &json!("A"))
+    );
+}
+
 /// onyx-dot-app/onyx#6458, aliou/pi-neuralwatt#12: `Unexpected role 'user' after role 'tool'`; earendil-works/pi#3311: Z.ai, MiniMax and
 /// ByteDance refuse a message without content.
 #[test]

@@ -12,7 +12,7 @@ use super::super::request::{CacheRetention, ModelRequest, RequestOptions, ToolCh
 use super::super::transcript::{FAILED, NO_OUTPUT, Rules, Turn, TurnContent, TurnPart, TurnResult, left_out};
 use crate::error::Error;
 use crate::json::schema::Dialect;
-use crate::json::{Object, RawJson, add_member, filled, listed, quoted, quoted_list};
+use crate::json::{FromJson, Object, RawJson, add_member, filled, listed, quoted, quoted_list};
 
 const RULES: Rules = Rules { ids: IdRule::Word, ends_with_user: true, ..Rules::DEFAULT };
 
@@ -157,7 +157,9 @@ fn part_block(part: &TurnPart<'_>, takes_unsigned: bool) -> Option<String> {
     Some(match part {
         TurnPart::Text { text, replay } => {
             let mut block = text_block(text);
-            add_replayed(&mut block, "citations", *replay);
+            if let Some(citations) = member("citations", *replay) {
+                add_member(&mut block, "citations", &taken_citations(&citations));
+            }
             block
         }
         TurnPart::Reasoning { text, replay } => match (member("signature", *replay), member("redacted", *replay)) {
@@ -172,8 +174,29 @@ fn part_block(part: &TurnPart<'_>, takes_unsigned: bool) -> Option<String> {
             add_replayed(&mut block, "caller", call.replay);
             block
         }
-        TurnPart::Provider(replay) => replay.as_str().to_owned(),
+        // What stands in answers only has no value there.
+        TurnPart::Provider(replay) => without(replay.as_str(), &|_, value| value == "null"),
     })
+}
+
+/// Citations as they are taken back: where a file has an id, answers tell it, and no request may.
+fn taken_citations(citations: &str) -> String {
+    let elements = Vec::<RawJson>::from_json(citations).unwrap_or_default();
+    let taken = elements.iter().map(|citation| without(citation.as_str(), &|name, _| name == "file_id"));
+    listed(&taken.collect::<Vec<_>>())
+}
+
+/// An object without the members that are left out, or what is no object as it is.
+fn without(json: &str, is_left_out: &dyn Fn(&str, &str) -> bool) -> String {
+    let Ok(object) = Object::parse(json) else { return json.to_owned() };
+    if !object.iter().any(|(name, value)| is_left_out(name, value.get())) {
+        return json.to_owned();
+    }
+    let mut kept = "{}".to_owned();
+    for (name, value) in object.iter().filter(|(name, value)| !is_left_out(name, value.get())) {
+        add_member(&mut kept, name, value.get());
+    }
+    kept
 }
 
 fn add_replayed(block: &mut String, name: &str, replay: Option<&RawJson>) {
