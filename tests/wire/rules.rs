@@ -92,6 +92,11 @@ fn anthropic(body: &Value, broken: &mut Broken) {
         }
         let uses = of("tool_use", "id", blocks);
         let results = of("tool_result", "tool_use_id", blocks);
+        for failed in blocks.iter().filter(|block| block["is_error"] == true) {
+            let content = list(&failed["content"]);
+            let is_text = !content.is_empty() && content.iter().all(|part| part["type"] == "text");
+            broken.unless(is_text, format!("a failed result that is not text: {failed}"));
+        }
         if *role == "assistant" {
             let last = blocks.last().map_or("", |block| text(&block["type"]));
             broken.unless(!last.contains("thinking"), "the last block is thinking");

@@ -235,10 +235,13 @@ fn announce(call: &mut Call, names: &ToolNames, numbering: &mut Numbering, event
 /// What an input without members looks like. It is held back until it is certain that no other input follows.
 const EMPTY: &str = "{}";
 
-/// Whether two whole inputs say the same, however they are spaced.
-fn is_same(first: &str, second: &str) -> bool {
+/// Whether a piece says the same as a whole input, however they are spaced. A piece that is much shorter does not: many of
+/// them would have the input read as often.
+fn is_same(input: &str, piece: &str) -> bool {
+    const LARGEST_RATIO: usize = 4;
     let read = |input: &str| Tree::read(input.trim()).ok();
-    first == second || read(first).is_some_and(|first| read(second) == Some(first))
+    let may_be = piece.len() >= input.len() / LARGEST_RATIO;
+    input == piece || (may_be && read(piece).is_some_and(|piece| read(input) == Some(piece)))
 }
 
 /// A piece of text, or, from servers that do not stream arguments, the whole object.
