@@ -146,3 +146,21 @@ test("the next model answers when one fails for good", async () => {
   assert.equal(retry.model.wire, "function");
   assert.equal(events.at(-1).text, "whole");
 });
+
+test("a validator that changes its mind fails the run, which has its one end all the same", async () => {
+  let asked = 0;
+  const validate = (value) => {
+    asked += 1;
+    return asked > 1 ? { issues: [{ message: "on second thoughts no" }] } : { value };
+  };
+  const schema = { "~standard": { version: 1, vendor: "test", validate } };
+  const session = new Agent({ model: scriptedModel(['{"n":1}', "and on"]) }).session();
+  const run = session.send("go", { output: { schema, jsonSchema: { type: "object" } } });
+  const seen = [];
+  await assert.rejects(async () => {
+    for await (const event of run) seen.push(event);
+  }, /on second thoughts no/);
+  const { type, stopReason, error } = seen.at(-1);
+  assert.deepEqual([type, stopReason, error.kind], ["run-end", "error", "protocol"]);
+  assert.equal((await session.send("go on").result).text, "and on");
+});

@@ -237,3 +237,21 @@ test("whoever is told that a session is idle may send the next prompt at once", 
   await session.send("first").result;
   assert.equal((await next.result).text, "two");
 });
+
+test("whoever leaves the loop of a run, or cancels its stream, may send the next prompt at once", async () => {
+  const tools = { wait: tool({ description: "w", input: anything, execute: () => new Promise(() => {}) }) };
+  async function* model({ messages }) {
+    yield "looking";
+    if (messages.at(-1).content[0].text === "go") yield { type: "tool-call", toolName: "wait", input: {} };
+  }
+  for (const last of ["run-start", "text-delta", "tool-start"]) {
+    const session = new Agent({ model, tools }).session();
+    for await (const { type } of session.send("go")) if (type === last) break;
+    assert.equal((await session.send("and now?").result).text, "looking", last);
+  }
+  const session = new Agent({ model, tools }).session();
+  const reader = session.send("go").textStream.getReader();
+  await reader.read();
+  await reader.cancel();
+  assert.equal((await session.send("and now?").result).text, "looking");
+});

@@ -297,7 +297,7 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
       },
       return: async () => {
         events = [];
-        this.#leave();
+        await this.#leave();
         return { done: true, value: undefined };
       },
     };
@@ -344,7 +344,14 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
   async #withOutput(end: AgentEvent & { type: "run-end" }): Promise<AgentEvent> {
     const { output } = this.#source;
     const value = output === undefined ? end.output : output.unwrap(end.output);
-    this.#output = output === undefined ? value : await output.validate(value);
+    try {
+      this.#output = output === undefined ? value : await output.validate(value);
+    } catch (thrown) {
+      // The validator has changed its mind: the run has its one end all the same.
+      const { output: _, ...rest } = end;
+      const error = { kind: "protocol", message: messageOf(thrown), retryable: false };
+      return { ...rest, stopReason: "error", error };
+    }
     return { ...end, output: value };
   }
 
@@ -495,12 +502,15 @@ export class Run<T extends ToolSet = ToolSet, Output = unknown>
     this.#mode = "read";
   }
 
-  #leave(): void {
+  /** Aborts the run. One that has begun is over then, so that the session takes the next prompt. */
+  async #leave(): Promise<void> {
     if (this.#isOver) return;
+    const hasBegun = this.#core !== undefined;
     this.#controller.abort(new CrabletError({ kind: "aborted", message: "the reader of the run left" }));
     this.#core?.abort("the reader of the run left");
     this.#mode = "unread";
     this.#drain();
+    if (hasBegun) await this.#result.catch(() => {});
   }
 
   /** Lets the run go on without a reader. */
