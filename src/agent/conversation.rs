@@ -189,6 +189,14 @@ impl Conversation {
         self.context_tokens.saturating_sub(stays.map(|message| tokens::of_message(message)).sum())
     }
 
+    /// Whether enough has come since the last compaction to make another one before the provider complains. With less, one would
+    /// be made at every step where what stays is beyond the threshold by itself, and the provider's cache would never hold.
+    pub(super) fn is_due_again(&self, keep: u64) -> bool {
+        let Some(compacted) = &self.compacted else { return true };
+        let since = self.history.iter().skip(compacted.end).map(|message| tokens::of_message(message)).sum();
+        tokens::scaled(since, self.token_scale) > keep.saturating_add(keep / 4)
+    }
+
     fn stand_in(&self, start: usize, end: usize, in_words: Option<String>) -> Option<Body> {
         Some(compaction::summary(self.history.get(start..end)?, self.history.get(end..)?, in_words))
     }

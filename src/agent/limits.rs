@@ -33,6 +33,7 @@ impl Run {
         if let Some(Compaction { threshold: Some(threshold), keep, summarizer: Summarizer::Lines }) =
             conversation.agent.policy.compaction
             && conversation.sent_tokens() > threshold
+            && conversation.is_due_again(keep)
         {
             self.compact(conversation, now, keep);
         }

@@ -57,7 +57,7 @@ impl Run {
     pub(super) fn first_attempt(&mut self, conversation: &mut Conversation, now: Millis) {
         match conversation.agent.policy.compaction {
             Some(Compaction { threshold: Some(threshold), keep, summarizer: Summarizer::Model })
-                if conversation.sent_tokens() > threshold =>
+                if conversation.sent_tokens() > threshold && conversation.is_due_again(keep) =>
             {
                 self.summarize_or_go_on(conversation, now, keep, NextAttempt::FIRST);
             }

@@ -189,6 +189,43 @@ fn a_second_summary_builds_on_the_first() {
 }
 
 #[test]
+fn a_summary_is_part_of_the_next_question_whole() {
+    let mut host = due();
+    host.answer(&format!("{}and the account is 4711.", "as was said ".repeat(300)));
+    host.answer("done");
+    host.forget();
+    for turn in 0..20 {
+        host.give(Input::Prompt(text(&format!("later {turn} {}", "word ".repeat(100)))));
+        if host.names().last() == Some(&"compaction-start") {
+            assert!(question(&host).contains("and the account is 4711."));
+            return;
+        }
+        host.answer("yes");
+    }
+    panic!("no second compaction");
+}
+
+#[test]
+fn what_stays_too_long_is_not_compacted_at_every_step() {
+    for summarizer in [Summarizer::Lines, Summarizer::Model] {
+        let mut definition = agent(vec![]);
+        definition.policy.compaction = Some(Compaction { threshold: Some(1_000), keep: 1_000, summarizer });
+        let mut host = Harness::new(definition);
+        host.give(Input::Prompt(text(&"a long beginning ".repeat(1_000))));
+        for _ in 0..40 {
+            if host.names().last() == Some(&"compaction-start") {
+                host.answer("in short");
+            }
+            host.answer(&"word ".repeat(100));
+            host.give(Input::Prompt(text("and then?")));
+        }
+        let made = host.names().iter().filter(|name| **name == "compaction-end").count();
+        // Some 5200 tokens came, of which a compaction leaves out 250 or more.
+        assert!((3..=18).contains(&made), "{summarizer:?}: {made}");
+    }
+}
+
+#[test]
 fn an_abort_stops_the_summary() {
     let mut host = due();
     host.give(Input::Abort { reason: None });
