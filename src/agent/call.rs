@@ -7,6 +7,7 @@ use super::definition::ToolDefinition;
 use super::effect::{Effect, HookId};
 use super::event::EventKind;
 use super::input::ToolOutput;
+use super::prepare;
 use super::result_cap;
 use super::session::Session;
 use super::timers::Purpose;
@@ -131,6 +132,12 @@ impl Call {
             }
             return;
         };
+        if let Some(input) = input_to_run(&stage, &tool)
+            && let Err(reason) = prepare::check(&mut context.conversation.tools, &tool, input)
+        {
+            // The tool takes something else by now.
+            return self.refuse(context, reason);
+        }
         let hooks = context.conversation.agent.hooks;
         match stage {
             Stage::Validating { input, then } => self.validate(context, &tool, input, then),
@@ -237,5 +244,17 @@ impl Call {
             details: output.details,
             is_error: output.is_error,
         }
+    }
+}
+
+/// The input of a call that this process is going to run, and that none has run to its end.
+fn input_to_run<'stage>(stage: &'stage Stage, tool: &ToolDefinition) -> Option<&'stage RawJson> {
+    match stage {
+        Stage::Validating { input, .. }
+        | Stage::AskingBefore { input, .. }
+        | Stage::AwaitingApproval { input }
+        | Stage::Ready { input } => Some(input),
+        Stage::Recording { input, .. } | Stage::Running { input } if tool.repeatable && !tool.claimable => Some(input),
+        _ => None,
     }
 }

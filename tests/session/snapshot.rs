@@ -6,10 +6,11 @@ use crablet::agent::{
     Agent, Approval, Effect, EventKind, HookReply, Hooks, Input, Policy, RestoreError, Session, Status, ToolDefinition,
     ToolOutput,
 };
+use crablet::json::RawJson;
 use crablet::model::{ModelEvent, StopReason};
 use crablet::{Error, ErrorKind, Millis};
 
-use crate::harness::{Harness, agent, stop, text, text_block, tool};
+use crate::harness::{Harness, agent, content_in_short, stop, text, text_block, tool};
 
 fn repeatable(name: &str) -> ToolDefinition {
     ToolDefinition { repeatable: true, ..tool(name) }
@@ -190,6 +191,26 @@ fn a_retry_is_waited_for_until_the_same_moment() {
     assert_eq!(restored.model_calls(), 1);
     restored.answer("there");
     assert_eq!(restored.run_end().text, "there");
+}
+
+#[test]
+fn a_call_that_the_tool_does_not_take_any_more_is_not_run() {
+    let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
+    let before = |tool| Agent { hooks: Hooks { before_tool_call: true, ..Hooks::default() }, ..agent(vec![tool]) };
+    let guarded = || ToolDefinition { needs_approval: true, ..tool("a") };
+    for (first, tool) in [
+        (agent(vec![guarded()]), guarded()),
+        (before(tool("a")), tool("a")),
+        (agent(vec![repeatable("a")]), repeatable("a")),
+    ] {
+        let mut host = Harness::prompted(first);
+        host.answer_calls(&[("1", "a", r#"{"file":"x"}"#)]);
+        let changed = ToolDefinition { input_schema: RawJson::parse(schema).unwrap(), ..tool };
+        let restored = host.restored(agent(vec![changed]));
+        assert!(restored.handed_out().is_empty() && restored.results()[0].is_error);
+        assert!(content_in_short(&restored.results()[0].content).contains("path"));
+        assert_eq!(restored.model_calls(), 1, "the model may call it again");
+    }
 }
 
 #[test]
