@@ -6,18 +6,22 @@ use std::time::Duration;
 use crablet::json::{Object, RawJson};
 use crablet::jsonrpc::{Message, RequestId, RpcError};
 use crablet::mcp::transport::shim::ServerEra;
-use crablet::native::process::{ExitReport, ProcessEvent, ProcessOutput, ServerCommand, ServerProcess};
+use crablet::native::process::{ExitReport, LogLine, ProcessEvent, ProcessOutput, ServerCommand, ServerProcess};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::log::{Flood, show_server_line};
 
 /// The process ended without an answer: it may be one that does not know the question, or one that could not start this
 /// time. The next connection asks again; until then this is the best guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unsure(pub(crate) Option<ServerEra>);
 
-/// The era of a server, or `None` when it answered nothing: the client finds out by itself then.
-pub(crate) async fn find_era(command: ServerCommand) -> Result<Option<ServerEra>, Unsure> {
+/// The era of the server of this name, or `None` when it answered nothing: the client finds out by itself then, and the process is gone.
+pub(crate) async fn find_era(name: &str, command: ServerCommand) -> Result<Option<ServerEra>, Unsure> {
     // A server that ended takes nothing more, and says so below.
-    let ServerProcess { input, mut output, log: _ } = ServerProcess::start(command);
+    let ServerProcess { input, mut output, log } = ServerProcess::start(command);
+    tokio::spawn(show_log(name.to_owned(), log));
     let _ = input.send(DISCOVER.to_owned()).await;
     let answer = match timeout(PATIENCE, next_answer(&mut output)).await {
         Ok(answer) => answer,
@@ -27,13 +31,25 @@ pub(crate) async fn find_era(command: ServerCommand) -> Result<Option<ServerEra>
             let _ = input.send(INITIALIZE.to_owned()).await;
             match timeout(START_LIMIT, next_answer(&mut output)).await {
                 Ok(answer) => answer,
-                Err(_) => return Ok(None),
+                Err(_) => {
+                    drop(input);
+                    while output.next().await.is_some() {}
+                    return Ok(None);
+                }
             }
         }
     };
     match answer {
         Answer::Response { id, outcome } => Ok(Some(era_of(id.as_ref(), &outcome))),
         Answer::Exited(_) => Err(Unsure(Some(ServerEra::Handshake))),
+    }
+}
+
+/// Shows what the process prints for people: a download takes its time here.
+async fn show_log(name: String, mut log: mpsc::Receiver<LogLine>) {
+    let mut flood = Flood::new();
+    while let Some(line) = log.recv().await {
+        show_server_line(&name, &line, &mut flood);
     }
 }
 
@@ -118,7 +134,7 @@ mod tests {
     use super::*;
 
     async fn era(script: &str) -> Result<Option<ServerEra>, Unsure> {
-        find_era(ServerCommand::new("/bin/sh", ["-c", script])).await
+        find_era("x", ServerCommand::new("/bin/sh", ["-c", script])).await
     }
 
     #[tokio::test]

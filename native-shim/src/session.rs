@@ -386,8 +386,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// A client opens with `initialize`, at most after a discovery and what goes with it.
 const HANDSHAKE_WITHIN: usize = 8;
 
-/// From the start of a process to its first client: finding out what the server speaks takes up to 60 s.
-const FIRST_ATTACH: Duration = Duration::from_secs(90);
+/// From the start of a process to its first client, which is about to attach.
+const FIRST_ATTACH: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 #[path = "session_tests.rs"]

@@ -89,23 +89,28 @@ impl Sessions {
         }
     }
 
-    /// The session that a client wants, started if it wants a new one.
+    /// The session that a client wants, started if it wants a new one, and what its server speaks.
     ///
     /// The error is a sentence for the client.
-    pub(crate) fn find(
+    pub(crate) async fn find(
         &self,
         name: &str,
         server: &Server,
         key_id: &str,
         attach: &Attach,
-    ) -> Result<mpsc::Sender<Attachment>, String> {
+    ) -> Result<(mpsc::Sender<Attachment>, Option<ServerEra>), String> {
         if let Some(resume) = &attach.resume {
-            return self.open_session(name, key_id, resume).ok_or_else(|| {
+            let session = self.open_session(name, key_id, resume).ok_or_else(|| {
                 format!("the process of the server {name:?} has ended; the grace was over, or the shim was restarted")
-            });
+            })?;
+            return Ok((session, self.era(name, server).await));
         }
-        let place = self.place(name, server)?;
-        self.open(key_id, server.limits, self.start(server), place)
+        let mut place = self.place(name, server)?;
+        // First, not meanwhile: the process that is asked may install a package (`npx`), and two that install the same one at
+        // the same time break each other.
+        let era = self.era(name, server).await;
+        place.started = Instant::now();
+        Ok((self.open(key_id, server.limits, self.start(server), place)?, era))
     }
 
     /// The session of a page that offers tools, which is opened if it wants a new one.
@@ -209,7 +214,7 @@ impl Sessions {
             }
             Arc::clone(&known.era)
         };
-        let found = era.get_or_try_init(|| find_era(server.to_command(&self.guardian))).await;
+        let found = era.get_or_try_init(|| find_era(name, server.to_command(&self.guardian))).await;
         found.copied().unwrap_or_else(|Unsure(guess)| guess)
     }
 

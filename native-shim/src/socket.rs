@@ -79,19 +79,18 @@ pub(crate) async fn serve_frames(
         _ => return,
     };
     let found = match &purpose {
-        Purpose::Use(server) => sessions.find(&name, server, &key_id, &attach),
-        Purpose::Offer { pages, owner } => sessions.find_page(&key_id, &attach, || pages.open(owner.clone())),
+        Purpose::Use(server) => sessions.find(&name, server, &key_id, &attach).await,
+        Purpose::Offer { pages, owner } => {
+            let session = sessions.find_page(&key_id, &attach, || pages.open(owner.clone()));
+            session.map(|session| (session, None))
+        }
     };
-    let session = match found {
-        Ok(session) => session,
+    let (session, era) = match found {
+        Ok(found) => found,
         Err(sentence) => return end(&mut sink, sentence).await,
     };
     let (outgoing, frames) = mpsc::channel(OUTGOING_QUEUE);
     let (received, incoming) = mpsc::channel(INCOMING_QUEUE);
-    let era = match purpose {
-        Purpose::Use(server) => sessions.era(&name, server).await,
-        Purpose::Offer { .. } => None,
-    };
     let attachment = Attachment { continues: attach.continues, seen: first.seen, era, outgoing, incoming };
     if session.send(attachment).await.is_err() {
         return end(&mut sink, format!("the process of the server {name:?} has ended")).await;
