@@ -16,7 +16,7 @@ test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                 
 test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium           | node www/demo/demo-check.mjs
 test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
 further | lint       | rust wasm windows deny hack npm:.                            | scripts/lint.sh
-further | audit      | node rust deny                                               | node scripts/audit.mjs
+further | audit      | node rust deny                                               | node --test scripts/audit.test.mjs && node scripts/audit.mjs
 further | docs       | rust npm:src/js npm:docs/reference                           | node scripts/reference.mjs && node scripts/site.mjs
 further | golden     | npm:pkg-tests npm:www/demo chromium                          | node pkg-tests/run.mjs golden
 further | api        | rust wasm public-api npm:docs/reference                      | node scripts/api.mjs
