@@ -4,6 +4,7 @@
 
 mod exchanges;
 mod life;
+mod secrets;
 
 use crablet::host::mcp::{HttpBody, HttpCall, HttpHandler, HttpOptions, HttpResponse, McpServer, ServerCall};
 use crablet::json::RawJson;

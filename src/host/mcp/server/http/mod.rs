@@ -59,8 +59,8 @@ impl Default for HttpOptions {
     }
 }
 
-/// A request, as an HTTP server has received it.
-#[derive(Clone, Debug)]
+/// A request, as an HTTP server has received it. `Debug` shows the names of the headers and the length of the body.
+#[derive(Clone)]
 pub struct HttpCall<'a> {
     /// The method.
     pub method: &'a str,
@@ -71,6 +71,14 @@ pub struct HttpCall<'a> {
     /// Who asks, if that was found out. A session is for the caller that began it: with another it is not there. Tools find it
     /// in [`ServerCall::caller`](super::ServerCall::caller).
     pub caller: Option<&'a str>,
+}
+
+impl fmt::Debug for HttpCall<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut printed = formatter.debug_struct("HttpCall");
+        printed.field("method", &self.method).field("headers", &self.headers);
+        printed.field("body_bytes", &self.body.len()).field("caller", &self.caller).finish()
+    }
 }
 
 /// Serves over HTTP. Cheap to clone; all clones share sessions and limits.
