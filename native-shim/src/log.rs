@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use crablet::native::process::{LogLine, LogSource};
 
+use crate::expose::is_hidden;
+
 /// Writes a line. Never blocks.
 pub(crate) fn note(text: impl AsRef<str>) {
     LOG.line(&format!("crablet-shim: {}", text.as_ref()));
@@ -26,12 +28,18 @@ pub(crate) fn flush() {
 
 /// Shows what a server prints for people.
 pub(crate) fn show_server_line(server: &str, line: &LogLine, flood: &mut Flood) {
-    let printable: String =
-        line.text.chars().map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    let printable = printable(&line.text);
     match line.source {
         LogSource::StandardError => flood.note(&format!("[{server}] {printable}")),
         LogSource::StandardOutput => flood.note(&format!("[{server}, not a message] {printable}")),
     }
+}
+
+/// The text on one line of a terminal, where nothing in it changes what stands there already or the direction of writing.
+fn printable(text: &str) -> String {
+    let shown =
+        |character| if is_hidden(character) || character == '\n' { char::REPLACEMENT_CHARACTER } else { character };
+    text.chars().map(shown).collect()
 }
 
 /// Holds back what strangers and servers could fill a log with.
@@ -172,6 +180,19 @@ mod tests {
     use std::io::{BufRead, BufReader};
 
     use super::*;
+
+    #[test]
+    fn what_a_server_prints_changes_nothing_that_stands_in_the_log_and_hides_nothing() {
+        for (printed, shown) in [
+            ("Grüße, 世界 🦀\tand more", "Grüße, 世界 🦀\tand more"),
+            ("\u{1b}[2Jgone \u{1b}]0;title\u{7}", "�[2Jgone �]0;title�"),
+            ("over\rwritten\ncrablet-shim: forged", "over�written�crablet-shim: forged"),
+            ("a \u{202e}turned\u{2069} \u{9b}2J", "a �turned� �2J"),
+            ("two\u{2028}lines, zero\u{200b}width, \u{feff}mark", "two�lines, zero�width, �mark"),
+        ] {
+            assert_eq!(printable(printed), shown);
+        }
+    }
 
     #[test]
     fn a_log_that_nobody_reads_holds_up_nothing_and_says_what_is_missing() {

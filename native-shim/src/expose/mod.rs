@@ -23,3 +23,4 @@ pub(crate) use consents::{Consent, ConsentFile, Shown};
 pub(crate) use control::serve_agents;
 pub(crate) use endpoint::{Endpoint, Listening};
 pub(crate) use pages::{PageOwner, Pages, follow_consents};
+pub(crate) use text::is_hidden;

@@ -41,7 +41,7 @@ pub(crate) fn digest(parts: &[&str]) -> [u8; 32] {
 }
 
 /// What a person does not see, and a model or a terminal does.
-fn is_hidden(character: char) -> bool {
+pub(crate) fn is_hidden(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         // Soft hyphen, marks of direction, joiners, invisible operators, variation selectors, interlinear marks, tags.
