@@ -12,6 +12,7 @@ use crate::http::HttpGrant;
 use crate::install::{Installation, servers_of};
 use crate::launcher::Launcher;
 use crate::listener::bind;
+use crate::log::printable;
 use crate::output;
 use crate::state::StateDirectory;
 
@@ -143,12 +144,17 @@ fn introduce(result: &RawJson) -> String {
     format!("{} {}, revision {}", text(&info, "name"), text(&info, "version"), text(&result, "protocolVersion"))
 }
 
+/// As it may stand in a terminal: servers say what they like of themselves.
+fn lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
 pub(crate) fn good(text: &str) {
-    output::say(format_args!("ok       {text}"));
+    output::say(format_args!("ok       {}", lines(text)));
 }
 
 pub(crate) fn remark(text: &str) {
-    output::say(format_args!("note     {text}"));
+    output::say(format_args!("note     {}", lines(text)));
 }
 
 impl Problems {
@@ -159,6 +165,6 @@ impl Problems {
 
     pub(crate) fn add(&mut self, text: &str) {
         self.0 += 1;
-        output::say(format_args!("problem  {text}"));
+        output::say(format_args!("problem  {}", lines(text)));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn show_server_line(server: &str, line: &LogLine, flood: &mut Flood) 
 }
 
 /// The text on one line of a terminal, where nothing in it changes what stands there already or the direction of writing.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let shown =
         |character| if is_hidden(character) || character == '\n' { char::REPLACEMENT_CHARACTER } else { character };
     text.chars().map(shown).collect()

@@ -44,6 +44,20 @@ fn an_error_is_printed_with_its_place_and_ends_the_program() {
 }
 
 #[tokio::test]
+async fn what_servers_say_of_themselves_changes_nothing_in_what_the_doctor_prints() {
+    let answering = r#"read -r first; printf '%s\n' '{"jsonrpc":"2.0","id":"initialize","result":{"protocolVersion":"2025-11-25","serverInfo":{"name":"x\u001b[2Jgone\u202e","version":"1\u2028ok"}}}'; cat"#;
+    let refusing = r#"read -r first; printf '%s\n' '{"jsonrpc":"2.0","id":"initialize","error":{"code":-1,"message":"no\u001b]0;title\u0007"}}'; cat"#;
+    let dying = "printf 'last \\033[31mwords\\r\\n' >&2; exit 3";
+    let servers = json!({ "a": script(answering), "b": script(refusing), "c": script(dying) });
+    let shim = Shim::start(servers, &[]).await;
+    let (_, report) = shim.doctor().await;
+    for shown in ["x�[2Jgone� 1�ok", "(no�]0;title�)", "last "] {
+        assert!(report.contains(shown), "{report}");
+    }
+    assert!(!report.contains(|character: char| character.is_control() && character != '\n'), "{report:?}");
+}
+
+#[tokio::test]
 async fn the_doctor_says_what_is_wrong() {
     let good = r#"read -r first; echo '{"jsonrpc":"2.0","id":"initialize","result":{"protocolVersion":"2025-11-25","serverInfo":{"name":"good","version":"1"}}}'; cat"#;
     let servers = json!({ "good": script(good), "bad": script("echo boom >&2; exit 3") });
