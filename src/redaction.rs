@@ -1,6 +1,5 @@
 //! Takes keys and tokens out of texts that people come to see: peers repeat what they refuse.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::{base64url, percent};
@@ -17,43 +16,45 @@ pub(crate) fn redacted(text: &str, secrets: &[String]) -> Option<String> {
     forms.retain(|form| !form.is_empty());
     // A form that begins with another would keep its end.
     forms.sort_by_key(|form| Reverse(form.len()));
-    let mut clean = Cow::Borrowed(text);
-    for form in forms {
-        if let Some(rest) = without(&clean, &form) {
-            clean = Cow::Owned(rest);
-        }
+    let mut clean = text.to_owned();
+    for form in &forms {
+        clean = clean.replace(form.as_str(), REDACTED);
     }
-    match clean {
-        Cow::Owned(clean) => Some(clean),
-        Cow::Borrowed(_) => None,
-    }
-}
-
-/// A secret as it is; and in a JSON text, in an address and in Base64 of both alphabets, for which the wasm module has no room.
-fn forms(secret: &str) -> Vec<String> {
-    if cfg!(target_arch = "wasm32") {
-        return vec![secret.to_owned()];
-    }
-    let quoted = serde_json::to_string(secret).unwrap_or_default();
-    let escaped = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
-    let encoded = base64url::encode(secret.as_bytes());
-    let standard = encoded.replace('-', "+").replace('_', "/");
-    vec![secret.to_owned(), escaped.to_owned(), percent::encode(secret), encoded, standard]
-}
-
-fn without(text: &str, form: &str) -> Option<String> {
-    let whole = text.replace(form, REDACTED);
-    let mut clean = String::with_capacity(whole.len());
-    for piece in whole.split_inclusive(ENDS) {
-        let kept = piece.trim_end_matches(ENDS);
-        match before_start_of(kept, form) {
-            Some(before) => {
-                clean.extend([before, REDACTED, piece.get(kept.len()..).unwrap_or_default().trim_end_matches('…')]);
-            }
-            None => clean.push_str(piece),
-        }
+    // Only now: what is the beginning of one form may be the whole of another.
+    for form in &forms {
+        clean = without_beginnings(&clean, form);
     }
     (clean != text).then_some(clean)
+}
+
+/// A secret as it is; in a JSON text and in one within that; in an address; and in Base64 of both alphabets.
+fn forms(secret: &str) -> Vec<String> {
+    let encoded = base64url::encode(secret.as_bytes());
+    let standard = encoded.replace('-', "+").replace('_', "/");
+    let once = escaped(secret);
+    vec![secret.to_owned(), escaped(&once), once, percent::encode(secret), encoded, standard]
+}
+
+/// How it stands between the quotes of a JSON text.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned()
+}
+
+/// The text without what a shortened text in it ends with, where that is the beginning of a form.
+fn without_beginnings(text: &str, form: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for piece in text.split_inclusive(ENDS) {
+        let kept = piece.trim_end_matches(ENDS);
+        match before_start_of(kept, form) {
+            // A quote that is escaped ends nothing, and the text around it may be JSON, which it has to stay.
+            Some(before) if !kept.ends_with('\\') => {
+                clean.extend([before, REDACTED, piece.get(kept.len()..).unwrap_or_default().trim_end_matches('…')]);
+            }
+            _ => clean.push_str(piece),
+        }
+    }
+    clean
 }
 
 /// Where a text that was shortened ends, beside its own end.
@@ -103,6 +104,24 @@ mod tests {
         let secret = "??>>??>>".to_owned();
         for written in ["Pz8-Pj8_Pj4", "Pz8+Pj8/Pj4"] {
             assert_eq!(redacted(written, std::slice::from_ref(&secret)).as_deref(), Some(REDACTED));
+        }
+    }
+
+    #[test]
+    fn a_text_in_json_stays_json_when_the_secret_holds_a_quote() {
+        let secret = "planted-\"quoted\"-value".to_owned();
+        let told = |message: &str| serde_json::json!({ "error": { "message": message } }).to_string();
+        for message in [
+            format!("refused {secret} here"),
+            format!("refused {} here", serde_json::json!({ "key": secret })),
+            format!("refused {secret} and {} and {secret}", serde_json::json!([secret])),
+        ] {
+            let clean = redacted(&told(&message), std::slice::from_ref(&secret)).unwrap();
+            let read: serde_json::Value = serde_json::from_str(&clean).unwrap();
+            assert!(
+                !clean.contains("planted") && read["error"]["message"].as_str().unwrap().contains(REDACTED),
+                "{clean}"
+            );
         }
     }
 

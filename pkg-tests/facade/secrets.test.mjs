@@ -5,11 +5,13 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, beforeEach, test } from "node:test";
 import { text } from "node:stream/consumers";
+import { inspect } from "node:util";
 import * as crablet from "crablet";
+import { catalog } from "crablet/models";
 import { memoryStore } from "crablet/stores";
 import { scriptedModel } from "crablet/test";
 import { trace } from "crablet/trace";
-import { findsNothing as nothingShows, leakIn, plainPlanted, planted, plantedIn } from "../lib/planted.mjs";
+import { findsNothing as nothingShows, formsOf, leakIn, plainPlanted, planted, plantedIn } from "../lib/planted.mjs";
 
 const { Agent, mcp } = crablet;
 
@@ -48,8 +50,12 @@ async function received(request) {
   return { url: request.url, headers: request.headers, body: await text(request) };
 }
 
-/** All that a server can repeat of a request: every header and the address. */
-const repeated = ({ url, headers }) => `refused ${url} with ${Object.values(headers).join(" ")} here`;
+/** All that a server can repeat of a request: every header and the address, as they are and as others write them. */
+function repeated({ url, headers }) {
+  const values = Object.values(headers).join(" ");
+  const written = plantedIn(`${decodeURIComponent(url)} ${values}`).flatMap(formsOf);
+  return `refused ${url} with ${values} or ${written.join(" ")} or ${JSON.stringify({ headers })} here`;
+}
 
 async function findsNothing(what, run) {
   await nothingShows(what, run);
@@ -179,6 +185,70 @@ for (const [what, model] of Object.entries(MODELS)) {
     }
   });
 }
+
+test("what is made with a credential shows none when it is printed, written as JSON or copied", async () => {
+  const url = `${origin}/mcp?token=${encodeURIComponent(planted("query"))}`;
+  const auth = { grant: "client-credentials", client: { id: "c", secret: planted("client-secret") } };
+  const made = {
+    ...Object.fromEntries(Object.entries(MODELS).map(([what, model]) => [what, model(origin)])),
+    "a described model": catalog.describe(crablet.openai("gpt-5.4", { apiKey: planted("key"), headers })),
+    "a server over HTTP": mcp.http(url, { headers, auth }),
+    "a server of the shim": mcp.shim({ server: "s", token: planted("token") }),
+  };
+  for (const [what, value] of Object.entries(made)) {
+    await findsNothing(what, async (see) => {
+      see("text", [inspect(value, { depth: 9 }), JSON.stringify(value), String(value)]);
+      see("members", Object.entries(value));
+      see("copy", { ...value });
+      try {
+        see("clone", structuredClone(value));
+      } catch (error) {
+        see("error", error);
+      }
+    });
+  }
+});
+
+test("keys and headers that cannot be sent are told so without them", async () => {
+  const { openaiCompatible, bedrock, azure, anthropic } = crablet;
+  const baseUrl = origin;
+  for (const [what, odd] of Object.entries({ "a line": "\r\nx-evil: 1", "a zero": "\0x", wide: "€", half: "\ud800" })) {
+    const key = planted("key") + odd;
+    const given = {
+      "a key": () => openaiCompatible("m", { baseUrl, apiKey: key }),
+      "a supplier": () => openaiCompatible("m", { baseUrl, apiKey: () => key }),
+      "a token": () => azure("m", { baseUrl, accessToken: key }),
+      "keys of AWS": () =>
+        bedrock("m", { baseUrl, region: "r", credentials: { ...keys, accessKeyId: key, sessionToken: key } }),
+      "a header": () => openaiCompatible("m", { baseUrl, headers: { "x-key": key } }),
+      "a name of a header": () => openaiCompatible("m", { baseUrl, headers: { [key]: "v" } }),
+      "a header in a page": () => anthropic("m", { baseUrl, dangerouslyAllowBrowser: true, headers: { "x-key": key } }),
+    };
+    for (const [place, model] of Object.entries(given)) {
+      await findsNothing(`${place} with ${what}`, async (see) => {
+        const run = async () => new Agent({ model: model(), retry: false }).run("hi");
+        see(
+          "error",
+          await run().then(
+            () => assert.fail("it was sent"),
+            (error) => error,
+          ),
+        );
+      });
+    }
+    await findsNothing(`a header of an MCP server with ${what}`, async (see) => {
+      const server = mcp.http(`${origin}/mcp`, { headers: { authorization: `Bearer ${key}` } });
+      see(
+        "error",
+        await mcp.connect(server).then(
+          () => assert.fail("it was sent"),
+          (error) => error,
+        ),
+      );
+    });
+    assert.equal(state.requests.length, 0, `${what}: nothing was sent`);
+  }
+});
 
 test("addresses that hold keys, and lead nowhere or are none, are not shown", async () => {
   const user = plainPlanted("user");
@@ -325,6 +395,21 @@ test("an address of an MCP server that holds a token is not shown", async () => 
         see("error", error);
       }
     });
+  }
+});
+
+test("a token in the address of an MCP server does not show when the server repeats it", async () => {
+  const token = planted("query");
+  for (const method of ["initialize", "tools/list", "tools/call"]) {
+    for (const [failure, fail] of Object.entries(MCP_FAILURES)) {
+      Object.assign(state, { requests: [], strangers: [], answer: failingAt(method, fail) });
+      await findsNothing(`${method}: ${failure}`, async (see) => {
+        const server = mcp.http(`${origin}/mcp?v=1&token=${encodeURIComponent(token)}`);
+        const model = scriptedModel([[{ type: "tool-call", toolName: "s__look", input: {} }], "done", "done"]);
+        await watchedRun({ model, mcpServers: { s: server } }, see);
+      });
+      assert.ok(leakIn(JSON.stringify(state.requests)));
+    }
   }
 });
 

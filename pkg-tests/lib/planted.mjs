@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 
-/** Characters that addresses and Base64 write in other ways. */
-const AWKWARD = "+%=";
+/** Characters that addresses, JSON and Base64 write in other ways. */
+const AWKWARD = '+%="';
 
 /** A secret of that name. Long enough to be a key, and with nothing of the shapes that are known for keys. */
 export const planted = (name) => `planted-${name}-${AWKWARD}-value`;
@@ -11,7 +11,7 @@ export const planted = (name) => `planted-${name}-${AWKWARD}-value`;
 /** One that may stand in a user name, and in what is signed. */
 export const plainPlanted = (name) => `planted-${name}-value`;
 
-const WHOLE = /planted-[a-z-]+-(?:\+%=-)?value/g;
+const WHOLE = /planted-[a-z-]+-(?:\+%="-)?value/g;
 
 /** The planted secrets in a text. */
 export const plantedIn = (text) => [...new Set(String(text).match(WHOLE) ?? [])];

@@ -71,7 +71,7 @@ async fn answer_over_http<H: Host>(
         None => Credentials::None,
     };
     wire.authorize(&mut message, &credentials, host.now())?;
-    secrets.extend(secrets_of_headers(headers).chain(secrets_of(credentials)).chain(secrets_of_url(&message.url)));
+    *secrets = [secrets_of_headers(headers), secrets_of(credentials), secrets_of_url(&message.url)].concat();
     secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
     let address = origin(&message.url).to_owned();
     let (mut head, mut body) = host.fetch(message).await.map_err(|error| unreachable(request, &address, &error))?;
@@ -237,7 +237,7 @@ fn is_complete(events: &[ModelEvent]) -> bool {
 fn secrets_of(credentials: Credentials) -> Vec<String> {
     match credentials {
         Credentials::Key(key) => vec![key.trim().to_owned()],
-        Credentials::Headers(headers) => secrets_of_headers(&headers).collect(),
+        Credentials::Headers(headers) => secrets_of_headers(&headers),
         Credentials::Aws(keys) => {
             [Some(keys.access_key_id), Some(keys.secret_access_key), keys.session_token].into_iter().flatten().collect()
         }

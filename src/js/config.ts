@@ -1,4 +1,5 @@
 import { invalidInput } from "./error.js";
+import { readHeaders } from "./headers.js";
 import type { Model, ModelFunction } from "./model.js";
 import type { AgentOptions } from "./options.js";
 import { withSkills } from "./skill.js";
@@ -53,7 +54,7 @@ export class Models {
 
   constructor({ model, fallbackModels = [] }: AgentOptions<ToolSet>) {
     this.#known = [model, ...fallbackModels];
-    this.fetch = this.#known.find((known) => typeof known !== "function")?.settings?.options.fetch;
+    this.fetch = this.#known.find((known) => typeof known !== "function")?.settings?.().options.fetch;
   }
 
   /** The models that the agent has from the beginning. */
@@ -69,7 +70,7 @@ export class Models {
       return { number, wire: "function", provider: "function", id: model.name || "function" };
     if (model?.settings === undefined)
       throw invalidInput('this is no model: use one such as anthropic("claude-…", { apiKey })');
-    const { wire, options, credentials } = model.settings;
+    const { wire, options, credentials } = model.settings();
     // Another would get the key of this one, or not sign its requests.
     if (options.fetch !== this.fetch) throw invalidInput("the models of an agent must have the same fetch");
     return {
@@ -78,7 +79,7 @@ export class Models {
       provider: model.provider,
       id: model.id,
       baseUrl: options.baseUrl === undefined ? undefined : String(options.baseUrl).replace(/\/+$/, ""),
-      headers: [...new Headers(options.headers)],
+      headers: [...readHeaders(options.headers)],
       accepts: options.accepts,
       key: typeof credentials === "string" ? credentials : undefined,
       prices: options.prices,

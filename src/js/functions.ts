@@ -33,7 +33,7 @@ export function functionsOf(given: AgentOptions, models: Models, output: RunOutp
 
     async credentials(number) {
       const model = models.at(number);
-      const credentials = typeof model === "object" ? model.settings.credentials : undefined;
+      const credentials = typeof model === "object" ? model.settings().credentials : undefined;
       if (typeof credentials === "function") await ownTurn();
       const given = typeof credentials === "function" ? await credentials() : credentials;
       return toJson(typeof given === "string" ? { key: given } : given, "the credentials of the model");

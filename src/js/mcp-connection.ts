@@ -1,5 +1,6 @@
 import type { Core, CoreMcp, CoreServer, CoreServerEvent, CoreServerFunctions, Settle } from "./core.js";
 import { crossing, fromCore, invalidInput } from "./error.js";
+import { readHeaders } from "./headers.js";
 import { toJson } from "./json.js";
 import { load } from "./load.js";
 import { UI_EXTENSION, UI_SETTINGS } from "./mcp-app.js";
@@ -24,8 +25,8 @@ export async function connectServer(name: string, options: McpServer, signal?: A
   signal?.throwIfAborted();
   if (options.type === "shim" && options.WebSocket === undefined && globalThis.WebSocket === undefined) {
     throw invalidInput(
-      "mcp.shim() needs a WebSocket, and this platform has none (Node has one from 22 on). Use a newer Node, or give the class " +
-        'of a package: import { WebSocket } from "ws"; mcp.shim({ server, token, WebSocket })',
+      "mcp.shim() needs a WebSocket, and this platform has none (Node has one from 22 on). Use a newer Node, or " +
+        'import { WebSocket } from "ws"; mcp.shim({ server, token, WebSocket })',
     );
   }
   const core = await load();
@@ -144,7 +145,7 @@ function configOf(name: string, server: McpServer): Record<string, unknown> {
       return {
         ...common,
         url: server.url,
-        headers: [...new Headers(server.headers)],
+        headers: [...readHeaders(server.headers)],
         auth: server.auth && authConfigOf(server.auth),
       };
     case "shim":

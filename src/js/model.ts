@@ -1,4 +1,5 @@
 import { invalidInput } from "./error.js";
+import { readHeaders } from "./headers.js";
 import type { FilePart, Message, StopReason, Usage } from "./message.js";
 import type { JsonSchema } from "./schema.js";
 import type { MaybePromise } from "./tool.js";
@@ -7,8 +8,8 @@ import type { MaybePromise } from "./tool.js";
 export interface Model {
   readonly provider: string;
   readonly id: string;
-  /** @internal */
-  readonly settings: ModelSettings;
+  /** @internal A function, so that a model that is printed, or written as JSON, shows no key. */
+  readonly settings: () => ModelSettings;
 }
 
 /** @internal */
@@ -145,7 +146,7 @@ export interface CompatibleOptions extends ProviderOptions {
 export function anthropic(id: string, options: AnthropicOptions = {}): Model {
   const { dangerouslyAllowBrowser, ...rest } = options;
   if (dangerouslyAllowBrowser !== true) return model("anthropic", "anthropic", id, rest);
-  const headers = new Headers(rest.headers);
+  const headers = readHeaders(rest.headers);
   headers.set("anthropic-dangerous-direct-browser-access", "true");
   return model("anthropic", "anthropic", id, { ...rest, headers });
 }
@@ -364,7 +365,7 @@ function model(
   if (typeof id !== "string" || id === "")
     throw invalidInput(`${provider}() needs the name of a model as its first argument`);
   checkAddress(provider, options.baseUrl);
-  return { provider, id, settings: { wire, options, credentials } };
+  return { provider, id, settings: () => ({ wire, options, credentials }) };
 }
 
 /** Refuses an address that no request can go to. It is not shown, since it may hold a key. */

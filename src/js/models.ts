@@ -74,10 +74,10 @@ export class ModelCatalog {
   describe(model: Model): Model {
     const known = this.find(model);
     if (known === undefined) return model;
-    const { settings } = model;
+    const settings = model.settings();
     const { prices = known.prices, accepts = filesOf(known), ...options } = settings.options;
     const described = { ...options, ...(prices && { prices }), ...(accepts && { accepts }) };
-    return { ...model, settings: { ...settings, options: described } };
+    return { ...model, settings: () => ({ ...settings, options: described }) };
   }
 }
 

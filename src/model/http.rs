@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::Error;
-#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+#[cfg(feature = "host")]
 use crate::{base64url, percent};
 
 /// A request for the host to send. Holds no secret until it is authorized.
@@ -89,61 +89,68 @@ pub(crate) fn may_hold_key(name: &str) -> bool {
     !PLAIN_HEADERS.contains(&name) && !name.starts_with("mcp-")
 }
 
-/// What must not be shown of these headers: of `Bearer TOKEN` the token. Outside of the wasm module, which has no room for it, each
-/// word, of `name=value` the value too, and of `Basic` what it encodes.
+/// What must not be shown of these headers: each word, so of `Bearer TOKEN` the token; of `name=value` the value too, and of `Basic` what
+/// it encodes.
 #[cfg(feature = "host")]
-pub(crate) fn secrets_of_headers(headers: &[(String, String)]) -> impl Iterator<Item = String> {
-    headers.iter().filter(|(name, _)| may_hold_key(name)).flat_map(|(_, value)| secrets_of_value(value))
-}
-
-#[cfg(all(feature = "host", target_arch = "wasm32"))]
-fn secrets_of_value(value: &str) -> Option<String> {
-    value.split_whitespace().last().map(str::to_owned)
-}
-
-#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
-fn secrets_of_value(value: &str) -> Vec<String> {
-    let words = value.split([' ', '\t', ';', ',']).flat_map(|word| [Some(word), after(word, '=')]);
-    words.flatten().map(str::to_owned).chain(basic_password(value)).collect()
-}
-
-#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
-fn after(text: &str, separator: char) -> Option<&str> {
-    text.split_once(separator).map(|(_, rest)| rest)
+pub(crate) fn secrets_of_headers(headers: &[(String, String)]) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for (name, value) in headers {
+        if !may_hold_key(name) {
+            continue;
+        }
+        for word in value.split([' ', '\t', ';', ',']) {
+            secrets.push(word.to_owned());
+            if let Some((_, value)) = word.split_once('=') {
+                secrets.push(value.to_owned());
+            }
+        }
+        secrets.extend(basic_password(value));
+    }
+    secrets
 }
 
 /// The password of `Basic` credentials (RFC 7617).
-#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+#[cfg(feature = "host")]
 fn basic_password(value: &str) -> Option<String> {
     let (scheme, encoded) = value.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
     let encoded = encoded.trim().trim_end_matches('=').replace('+', "-").replace('/', "_");
-    let decoded = scheme.eq_ignore_ascii_case("basic").then(|| base64url::decode(&encoded))??;
-    after(&String::from_utf8(decoded).ok()?, ':').map(str::to_owned)
-}
-
-/// What must not be shown of an address: its user and password, and the values of its query. The wasm module has no room for it.
-#[cfg(all(feature = "host", target_arch = "wasm32"))]
-pub(crate) fn secrets_of_url(_url: &str) -> impl Iterator<Item = String> {
-    std::iter::empty()
+    let decoded = String::from_utf8(base64url::decode(&encoded)?).ok()?;
+    Some(decoded.split_once(':')?.1.to_owned())
 }
 
 /// What must not be shown of an address: its user and password, and the values of its query.
-#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
-pub(crate) fn secrets_of_url(url: &str) -> impl Iterator<Item = String> {
-    let rest = after(url, ':').unwrap_or_default().trim_start_matches('/');
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let user = authority.rsplit_once('@').map_or("", |(user, _)| user).split(':');
-    let query = after(path, '?').unwrap_or_default().split(['&', '#']);
-    let values = query.filter_map(|pair| pair.split_once('='));
-    let values = values.filter(|(name, _)| !PLAIN_PARAMETERS.contains(name));
-    // What is appended to an address that ends in a query stands behind the value.
-    let values = values.flat_map(|(_, value)| std::iter::once(value).chain(value.split('/')));
-    let parts: Vec<_> = user.chain(values).flat_map(|part| [part.to_owned(), percent::decode(part)]).collect();
-    parts.into_iter()
+#[cfg(feature = "host")]
+pub(crate) fn secrets_of_url(url: &str) -> Vec<String> {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let mut parts = Vec::new();
+    // No browser and no `fetch` takes an address with a user.
+    if cfg!(not(target_arch = "wasm32")) {
+        let authority =
+            address.split_once("://").map_or("", |(_, rest)| rest).split(['/', '#']).next().unwrap_or_default();
+        parts.extend(authority.rsplit_once('@').map_or("", |(user, _)| user).split(':'));
+    }
+    for pair in query.split(['&', '#']) {
+        if let Some((name, value)) = pair.split_once('=')
+            && !PLAIN_PARAMETERS.contains(&name)
+        {
+            parts.push(value);
+            // What is appended to an address that ends in a query stands behind the value.
+            parts.extend(value.split('/'));
+        }
+    }
+    let mut secrets = Vec::new();
+    for part in parts {
+        secrets.push(part.to_owned());
+        secrets.push(percent::decode(part));
+    }
+    secrets
 }
 
 /// Parameters of addresses that hold no key.
-#[cfg(all(feature = "host", not(target_arch = "wasm32")))]
+#[cfg(feature = "host")]
 const PLAIN_PARAMETERS: &[&str] = &["alt", "api-version"];
 
 /// What a caller supplies to authorize a request. Never stored, never printed.

@@ -240,7 +240,8 @@ impl Drop for AbortOnDrop {
 fn init(request: &HttpRequest, controller: &AbortController, looks_at_redirects: bool) -> Result<RequestInit, JsValue> {
     let headers = Headers::new()?;
     for (name, value) in &request.headers {
-        headers.append(name, value)?;
+        // The platform's own error would show the value, which may be a key.
+        headers.append(name, value).map_err(|_| format!("the header {name} cannot be sent"))?;
     }
     let init = RequestInit::new();
     init.set_method(request.method);

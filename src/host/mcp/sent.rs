@@ -21,7 +21,7 @@ impl Sent {
     /// Remembers what this request carries.
     pub(super) fn remember(&self, request: &HttpRequest) {
         let mut secrets = self.secrets();
-        for secret in secrets_of_headers(&request.headers).chain(secrets_of_url(&request.url)) {
+        for secret in [secrets_of_headers(&request.headers), secrets_of_url(&request.url)].concat() {
             if secret.len() < SHORTEST_SECRET || secrets.contains(&secret) {
                 continue;
             }
@@ -61,7 +61,7 @@ impl Sent {
     }
 }
 
-/// The wasm module, which has no room for more, looks for secrets as they are and without parsing.
+/// The wasm module, which has no room for more, looks for secrets without parsing.
 #[cfg(target_arch = "wasm32")]
 fn redacted_message(message: &RawJson, secrets: &[String]) -> Option<RawJson> {
     RawJson::parse(redacted(message.as_str(), secrets)?).ok()

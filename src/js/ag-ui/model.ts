@@ -1,4 +1,5 @@
 import { CrabletError } from "../error.js";
+import { readHeaders } from "../headers.js";
 import type { FilePart, Message, TextPart } from "../message.js";
 import type { ModelChunk, ModelFunction, ModelRequest } from "../model.js";
 import { failureOfStatus, retryAfterOf } from "../status.js";
@@ -25,7 +26,7 @@ export function agUiModel(options: AgUiModelOptions): ModelFunction {
     request: ModelRequest,
     { signal }: { readonly signal: AbortSignal },
   ): AsyncGenerator<ModelChunk, void> {
-    const headers = new Headers(options.headers);
+    const headers = readHeaders(options.headers);
     headers.set("content-type", "application/json");
     headers.set("accept", "text/event-stream");
     // Called without the options as `this`, which the platform's own refuses.

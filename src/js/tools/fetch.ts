@@ -1,4 +1,5 @@
 import { invalidInput } from "../error.js";
+import { readHeaders } from "../headers.js";
 import { type MaybePromise, type Tool, tool, type ToolOutput } from "../tool.js";
 import { limitedFetch } from "./limited-fetch.js";
 import { allowedUrl, originRule } from "./origins.js";
@@ -70,7 +71,7 @@ export function fetchTool(options: FetchToolOptions): Tool<FetchInput, ToolOutpu
       const url = allowedUrl(input.url, allows, origins);
       const method = (input.method ?? methods[0] ?? "GET").toUpperCase();
       if (!methods.includes(method)) throw new Error(`${method} is not allowed; allowed are: ${methods.join(", ")}`);
-      const headers = new Headers(options.headers);
+      const headers = readHeaders(options.headers);
       if (input.body !== undefined) {
         if (isSafe(method)) throw new Error(`a ${method} request has no body`);
         headers.set("content-type", input.contentType ?? "application/json");

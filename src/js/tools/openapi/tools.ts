@@ -1,4 +1,5 @@
 import { invalidInput, messageOf } from "../../error.js";
+import { readHeaders } from "../../headers.js";
 import { type MaybePromise, type Tool, tool, type ToolOutput } from "../../tool.js";
 import { limitedFetch } from "../limited-fetch.js";
 import { originRule, type OriginRule } from "../origins.js";
@@ -133,7 +134,7 @@ function operationTool(
         url,
         method: operation.method,
         headers,
-        secretHeaders: new Headers(authorization?.headers),
+        secretHeaders: readHeaders(authorization?.headers),
         allows,
         maxBytes,
         timeoutMs,
