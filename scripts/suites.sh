@@ -12,7 +12,7 @@ suites() {
 test    | rust       | rust node                                                    | cargo test --workspace --features crablet/tools,crablet/mcp-server
 test    | purity     | rust                                                         | scripts/purity.sh
 test    | package    | rust wasm npm:src/js                                         | node scripts/package.mjs
-test    | tarball    | rust npm:pkg-tests npm:www/demo chromium                     | node pkg-tests/run.mjs manifest types node readme shim workerd browser secrets files durable bundler cors oauth native-messaging
+test    | tarball    | rust npm:pkg-tests npm:www npm:www/demo chromium             | node pkg-tests/run.mjs manifest types node readme shim workerd browser secrets files durable bundler cors oauth native-messaging
 test    | demo       | rust wasm npm:src/js npm:www npm:www/demo chromium           | node www/demo/demo-check.mjs
 test    | page       | npm:www                                                      | npm --prefix www run check && npm --prefix www test
 further | lint       | rust wasm windows deny hack npm:.                            | scripts/lint.sh

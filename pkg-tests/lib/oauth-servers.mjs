@@ -151,6 +151,7 @@ export async function startOAuthServers({ scope, lifetime = 3600, page = false, 
 
   return {
     url: `${server.url}/mcp`,
+    issuer: authorization.url,
     seen,
     state,
     async stop() {

@@ -1,11 +1,12 @@
 // Keys that are planted in a page of a real Chromium, against a server that repeats all that it gets: none is on the console, in an
 // error of the page, in what the page keeps or shows, or in a request to another origin.
-import { createServer } from "node:http";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { withPage } from "../lib/browser.mjs";
 import { leakIn, plainPlanted, planted } from "../lib/planted.mjs";
+import { playground } from "../lib/playground-secrets.mjs";
 import { copyPackage } from "../lib/project.mjs";
+import { keptIn, startRepeating, watch } from "../lib/watched-page.mjs";
 import { serveFolder } from "../lib/servers.mjs";
 
 /** A token of the shim in its form, with a secret that is found. */
@@ -22,32 +23,21 @@ const KEYS = {
   token: SHIM_TOKEN,
 };
 
-/** How the server answers, by the status: a refusal, a failure in a stream, and a redirect to another origin. */
-const ANSWERS = [401, 200, 307];
+/** How the server answers: a refusal, a failure in a stream, and a redirect to another origin. */
+const ANSWERS = ["refusal", "failure", "redirect"];
 
 export default async function secrets(project) {
+  const texts = (await ownPage(project)) + (await playground());
+  return `${texts} texts of two pages in Chromium without a key`;
+}
+
+/** A page as people write one. Gives how many texts were searched. */
+async function ownPage(project) {
   const folder = join(project.folder, "secrets-page");
   await cp(join(project.tests, "fixtures/secrets"), folder, { recursive: true });
   await copyPackage(project, folder);
   const site = await serveFolder(folder);
-  const strangers = [];
-  const stranger = await listen(async (request, response) => {
-    strangers.push(await received(request));
-    response.writeHead(200, CORS).end("{}");
-  });
-  let status;
-  let asked = "";
-  const server = await listen(async (request, response) => {
-    const got = await received(request);
-    if (request.method === "OPTIONS") return response.writeHead(204, CORS).end();
-    asked += got;
-    const told = JSON.stringify({ error: { message: `refused ${got} here`, type: got } });
-    if (status === 307) return response.writeHead(307, { ...CORS, location: stranger.url }).end();
-    if (status === 401) return response.writeHead(401, { ...CORS, "content-type": "application/json" }).end(told);
-    return response
-      .writeHead(200, { ...CORS, "content-type": "text/event-stream" })
-      .end(`event: error\ndata: ${told}\n\n`);
-  });
+  const server = await startRepeating();
   const seen = [];
   try {
     await withPage(async (page) => {
@@ -56,7 +46,8 @@ export default async function secrets(project) {
       await page.waitForFunction(() => window.runs !== undefined);
       const runs = await page.evaluate(() => Object.keys(window.runs));
       for (const run of runs) {
-        for (status of ANSWERS) {
+        for (const answer of ANSWERS) {
+          server.answer = answer;
           await page.evaluate(([name, url, keys]) => window.runs[name](url, keys), [run, server.url, KEYS]);
         }
       }
@@ -69,73 +60,13 @@ export default async function secrets(project) {
       seen.push(["errors of the page", error.message]);
     });
   } finally {
-    await Promise.all([site.stop(), server.stop(), stranger.stop()]);
+    await Promise.all([site.stop(), server.stop()]);
   }
-  if (leakIn(asked) === undefined) throw new Error("the server got no key");
-  seen.push(...strangers.map((request) => ["a request to another origin", request]));
+  if (leakIn(server.asked) === undefined) throw new Error("the server got no key");
+  seen.push(...server.strangers.map((request) => ["a request to another origin", request]));
   for (const [where, text] of seen) {
     const leak = leakIn(text);
     if (leak !== undefined) throw new Error(`${where} shows a key: ${leak}`);
   }
-  return `${seen.length} texts of a page in Chromium without a key`;
-}
-
-/** Collects all that a page says, and its requests to others than these origins. */
-function watch(page, seen, origins) {
-  const whole = (value) => JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part));
-  page.on("console", async (message) => {
-    seen.push(["the console", message.text()]);
-    for (const argument of message.args()) {
-      const value = await argument
-        .evaluate((given) => (given instanceof Error ? [String(given), given.stack, { ...given }] : given))
-        .catch(() => undefined);
-      seen.push(["the console", whole(value) ?? ""]);
-    }
-  });
-  page.on("pageerror", (error) => seen.push(["an error of the page", `${error.message}\n${error.stack}`]));
-  page.on("request", (request) => {
-    const own = origins.some((origin) => request.url().startsWith(origin));
-    if (!own) seen.push(["a request to another origin", whole([request.url(), request.headers(), request.postData()])]);
-  });
-}
-
-/** Everything in IndexedDB and in the storages, as text. */
-function keptIn(page) {
-  return page.evaluate(async () => {
-    const answered = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
-    const kept = [{ ...localStorage }, { ...sessionStorage }, document.cookie];
-    for (const { name } of await indexedDB.databases()) {
-      const database = await answered(indexedDB.open(name));
-      for (const store of database.objectStoreNames) {
-        const records = database.transaction(store).objectStore(store);
-        kept.push(await answered(records.getAllKeys()), await answered(records.getAll()));
-      }
-      database.close();
-    }
-    return JSON.stringify(kept);
-  });
-}
-
-const CORS = {
-  "access-control-allow-origin": "*",
-  "access-control-allow-headers": "*, authorization",
-  "access-control-expose-headers": "*",
-};
-
-async function received(request) {
-  const pieces = [];
-  for await (const piece of request) pieces.push(piece);
-  return `${request.url} ${Object.values(request.headers).join(" ")} ${Buffer.concat(pieces)}`;
-}
-
-async function listen(handle) {
-  const server = createServer(handle);
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${server.address().port}`,
-    stop: async () => {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  return seen.length;
 }

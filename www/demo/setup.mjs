@@ -14,9 +14,14 @@ export const sampleFolder = join(demoFolder, "sample");
 
 /** Builds everything. Returns the path of the shim's binary. */
 export async function setUp(say) {
+  await setUpPage(say);
+  return await buildShim(say);
+}
+
+/** Builds the page, with the package that it needs. */
+export async function setUpPage(say) {
   await installCrablet(say);
   await buildPage(say);
-  return await buildShim(say);
 }
 
 /** The command line of the sample MCP server over `folder`. */

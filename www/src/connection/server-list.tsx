@@ -1,6 +1,7 @@
 // The MCP servers, their state and what they offer.
 import { useSignal } from "@preact/signals";
 import type { ErrorInfo } from "crablet";
+import { shownAddress } from "../inspector/exchange-log";
 import { wordsFor } from "../ui/error-words";
 import { AlertIcon, CheckIcon, CloseIcon, PlugIcon, PlusIcon, RetryIcon } from "../ui/icons";
 import { OfferLists } from "./offer-lists";
@@ -76,7 +77,7 @@ function ServerRow({
           <CloseIcon />
         </button>
       </div>
-      <p class="server-address">{settings.url || DEFAULT_SHIM_URL}</p>
+      <p class="server-address">{settings.url ? shownAddress(settings.url.trim()) : DEFAULT_SHIM_URL}</p>
       {state?.status === "failed" && <ServerError settings={settings} error={state.error} />}
       {state?.status === "ready" && <OfferLists offers={state.offers} settings={settings} />}
     </li>

@@ -1,5 +1,7 @@
 // What went over HTTP, as it was written: the requests to models and tool servers with the answers, without the secrets.
 
+import { HIDDEN, isSecretHeader, mayBeSecretParameter, withoutSecrets } from "./hiding";
+
 /** One request and its answer. */
 export interface Exchange {
   readonly id: number;
@@ -24,26 +26,22 @@ export const MAX_EXCHANGES = 100;
 /** The most of a body that is kept, in UTF-16 units. */
 export const MAX_BODY = 200_000;
 
-/** What stands in place of a secret. */
-export const HIDDEN = "(hidden)";
-
-const SECRET_HEADER = /^(authorization|proxy-authorization|cookie|set-cookie|dpop)$|key|token|secret|mcp-session-id/i;
-
-const SECRET_PARAMETER = /key|token|secret|signature|code|password/i;
-
-/** The headers to be shown: those that carry a secret without it. */
-export function shownHeaders(headers: Headers): (readonly [string, string])[] {
-  return [...headers].map(([name, value]) => [name, SECRET_HEADER.test(name) ? HIDDEN : value] as const);
+/** The headers to be shown: those that carry a secret without it, and the others without what they repeat. */
+export function shownHeaders(headers: Headers, secrets: readonly string[] = []): (readonly [string, string])[] {
+  return [...headers].map(
+    ([name, value]) => [name, isSecretHeader(name) ? HIDDEN : withoutSecrets(value, secrets)] as const,
+  );
 }
 
-/** The address to be shown: without user, password and the values of parameters that carry a secret. */
+/** The address to be shown: without user, password, fragment and the values of parameters that may carry a secret. */
 export function shownAddress(address: string): string {
   const url = URL.parse(address);
   if (!url) return address;
   url.username = "";
   url.password = "";
-  for (const name of new Set(url.searchParams.keys()))
-    if (SECRET_PARAMETER.test(name)) url.searchParams.set(name, HIDDEN);
+  url.hash = "";
+  for (const [name, value] of new Set(url.searchParams))
+    if (mayBeSecretParameter(name, value)) url.searchParams.set(name, HIDDEN);
   return url.href;
 }
 

@@ -1,22 +1,28 @@
 // The `fetch` of the page's agent: the platform's own, with what goes through it kept for the inspector.
 import { signal } from "@preact/signals";
 import { cutBody, type Exchange, keptBody, MAX_BODY, shownAddress, shownHeaders, withExchange } from "./exchange-log";
+import { secretsOf, withoutSecrets } from "./hiding";
 
 /** The exchanges, the newest last. */
 export const exchanges = signal<readonly Exchange[]>([]);
+
+/** How much more of an answer is read than is kept, in UTF-16 units: a secret that the cut goes through is still found whole. */
+const BEYOND = 10_000;
 
 let nextId = 0;
 
 /** Does what `fetch` does, as crablet calls it. The answer is read beside its reader, and nothing waits for that. */
 export const recordingFetch: typeof fetch = async (input, init) => {
+  const headers = new Headers(init?.headers);
+  const secrets = secretsOf(String(input), headers);
   const begun: Exchange = {
     id: nextId++,
     method: init?.method ?? "GET",
     url: shownAddress(String(input)),
     at: performance.now(),
     until: undefined,
-    requestHeaders: shownHeaders(new Headers(init?.headers)),
-    requestBody: keptBody(textOf(init?.body)),
+    requestHeaders: shownHeaders(headers, secrets),
+    requestBody: keptBody(withoutSecrets(textOf(init?.body), secrets)),
     status: undefined,
     responseHeaders: [],
     responseBody: "",
@@ -25,12 +31,12 @@ export const recordingFetch: typeof fetch = async (input, init) => {
   keep(begun);
   try {
     const response = await fetch(input, init);
-    const answered = { ...begun, status: response.status, responseHeaders: shownHeaders(response.headers) };
+    const answered = { ...begun, status: response.status, responseHeaders: shownHeaders(response.headers, secrets) };
     keep(answered);
-    void follow(answered, response.clone());
+    void follow(answered, response.clone(), secrets);
     return response;
   } catch (error) {
-    keep({ ...begun, until: performance.now(), error: words(error) });
+    keep({ ...begun, until: performance.now(), error: withoutSecrets(words(error), secrets) });
     throw error;
   }
 };
@@ -49,20 +55,23 @@ function textOf(body: BodyInit | null | undefined): string {
 }
 
 /** Reads an answer to its end, and keeps what it says while it comes. */
-async function follow(answered: Exchange, response: Response): Promise<void> {
-  let responseBody = "";
-  let left = 0;
-  const whole = () => cutBody(responseBody, left);
+async function follow(answered: Exchange, response: Response, secrets: readonly string[]): Promise<void> {
+  let begin = "";
+  let length = 0;
+  const whole = () => {
+    const clean = withoutSecrets(begin, secrets);
+    return cutBody(clean.slice(0, MAX_BODY), length - Math.min(begin.length, MAX_BODY));
+  };
   try {
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
-      const room = Math.max(0, MAX_BODY - responseBody.length);
-      responseBody += part.value.slice(0, room);
-      left += Math.max(0, part.value.length - room);
+      begin += part.value.slice(0, Math.max(0, MAX_BODY + BEYOND - begin.length));
+      length += part.value.length;
     }
     keep({ ...answered, responseBody: whole(), until: performance.now() });
   } catch (error) {
-    keep({ ...answered, responseBody: whole(), until: performance.now(), error: words(error) });
+    const told = withoutSecrets(words(error), secrets);
+    keep({ ...answered, responseBody: whole(), until: performance.now(), error: told });
   }
 }
 
