@@ -9,6 +9,6 @@ export function readHeaders(headers: HeadersInit | undefined): Headers {
   try {
     return new Headers(headers);
   } catch {
-    throw invalidInput("a header has a name or a value that cannot be sent");
+    throw invalidInput("a header has a name or value that cannot be sent");
   }
 }

@@ -75,7 +75,8 @@ export type WebSocketClass = new (url: string, protocols?: string[]) => object;
 export const mcp = {
   /** A server over Streamable HTTP, or over HTTP+SSE where that is what it has (revision 2024-11-05). */
   http(url: string | URL, options: McpHttpOptions = {}): McpServer {
-    return made({ ...options, type: "http", url: String(url) });
+    // What is inherited can be read, and is not shown where a server is printed, or written as JSON: it holds tokens.
+    return Object.create({ ...options, type: "http", url: String(url) });
   },
 
   /**
@@ -86,7 +87,7 @@ export const mcp = {
   shim(options: McpShimOptions): McpServer {
     if (!options.server || !options.token)
       throw invalidInput("mcp.shim() needs the name of a server and the token that `crablet-shim` gave for this page");
-    return made({ ...options, type: "shim", url: String(options.url ?? SHIM_URL).replace(/\/+$/, "") });
+    return Object.create({ ...options, type: "shim", url: String(options.url ?? SHIM_URL).replace(/\/+$/, "") });
   },
 
   /**
@@ -137,8 +138,3 @@ export const mcp = {
     return new McpClient(await connectServer(options.name ?? "server", server, options.signal));
   },
 };
-
-/** A server whose options can be read but are not its own members: one that is printed, or written as JSON, shows no token. */
-function made(server: McpServer): McpServer {
-  return Object.create(server);
-}
