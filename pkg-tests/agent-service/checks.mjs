@@ -48,7 +48,7 @@ function nativeChecks({ startNative }) {
     takeovers,
     slowNative: natively(slowWorker),
     cutsNative: natively(cuts),
-    crowdNative: natively((given) => crowd({ ...given, toolMs: 400 })),
+    crowdNative: natively(crowd),
     throughputNative: natively((given) => throughput({ ...given, runs: 300 })),
   };
 }
