@@ -7,9 +7,8 @@ pub(crate) fn decode(model: &Model, bytes: &[u8]) {
     let status = if *first < 200 { 200 } else { 400 + u16::from(*first) };
     let whole = events(model, status, bytes.chunks(bytes.len().max(1)));
     assert_eq!(whole, events(model, status, bytes.chunks(1)));
-    let is_last = |event: &&ModelEvent| matches!(event, ModelEvent::Stop { .. } | ModelEvent::Failed(_));
-    assert_eq!(whole.iter().filter(is_last).count(), 1);
-    assert!(whole.last().as_ref().is_some_and(is_last));
+    assert_eq!(whole.iter().filter(|event| event.is_last()).count(), 1);
+    assert!(whole.last().is_some_and(ModelEvent::is_last));
     let mut assembler = Assembler::new();
     whole.iter().for_each(|event| assembler.push(event));
     assembler.finish();

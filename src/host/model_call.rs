@@ -231,7 +231,7 @@ async fn hand_over(port: &Port, events: Input, are_last: bool) {
 }
 
 fn is_complete(events: &[ModelEvent]) -> bool {
-    matches!(events.last(), Some(ModelEvent::Stop { .. } | ModelEvent::Failed(_)))
+    events.last().is_some_and(ModelEvent::is_last)
 }
 
 fn secrets_of(credentials: Credentials) -> Vec<String> {

@@ -160,10 +160,12 @@ impl AnswerDecoder {
     }
 
     fn read_payload(&mut self, payload: &Object<'_>, events: &mut Vec<ModelEvent>) {
+        let before = events.len();
         match failure::from_object(payload, &self.head) {
             Some(error) => events.push(ModelEvent::Failed(error)),
             None => self.protocol.payload(payload, events),
         }
+        end_at_last(events, before);
     }
 
     fn finish_stream(&mut self, parser: &mut SseParser, events: &mut Vec<ModelEvent>) {
@@ -213,7 +215,9 @@ impl AnswerDecoder {
             {
                 Some(error) => events.push(ModelEvent::Failed(error)),
                 None => {
+                    let before = events.len();
                     self.protocol.document(&document, events);
+                    end_at_last(events, before);
                     if !is_over(events) {
                         self.protocol.end(events);
                     }
@@ -291,6 +295,14 @@ fn is_payload(line: &str) -> bool {
     line.trim() == "[DONE]" || Object::parse(line).is_ok()
 }
 
+/// Leaves out what follows the last event of the answer among those from `before` on: a payload may say more after what failed it,
+/// such as the other calls when there were too many.
+fn end_at_last(events: &mut Vec<ModelEvent>, before: usize) {
+    if let Some(last) = events.iter().skip(before).position(ModelEvent::is_last) {
+        events.truncate(before + last + 1);
+    }
+}
+
 pub(super) fn is_over(events: &[ModelEvent]) -> bool {
-    matches!(events.last(), Some(ModelEvent::Stop { .. } | ModelEvent::Failed(_)))
+    events.last().is_some_and(ModelEvent::is_last)
 }

@@ -108,6 +108,14 @@ pub enum ModelEvent {
     Failed(Error),
 }
 
+impl ModelEvent {
+    /// Whether an answer is over with this event: [`Self::Stop`] or [`Self::Failed`]. Each answer has one, and nothing after it.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        matches!(self, Self::Stop { .. } | Self::Failed(_))
+    }
+}
+
 #[cfg(feature = "wires")]
 impl ModelEvent {
     /// About how many bytes are kept of this event.

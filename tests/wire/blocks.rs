@@ -33,6 +33,6 @@ pub(crate) fn disorder(events: &[ModelEvent]) -> Option<String> {
             return Some(format!("event {at}: {event:?}"));
         }
     }
-    let has_end = matches!(events.last(), Some(ModelEvent::Stop { .. } | ModelEvent::Failed(_)));
+    let has_end = events.last().is_some_and(ModelEvent::is_last);
     (!has_end).then(|| "there is no last event".to_owned())
 }

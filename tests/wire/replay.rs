@@ -77,8 +77,7 @@ pub(crate) fn encoded(request: &ModelRequest) -> HttpRequest {
 
 /// Whether an event list ends as the contract says: one last event, at the end, and nothing behind it.
 pub(crate) fn ends_once(events: &[ModelEvent]) -> bool {
-    let is_last = |event: &ModelEvent| matches!(event, ModelEvent::Stop { .. } | ModelEvent::Failed(_));
-    events.iter().filter(|event| is_last(event)).count() == 1 && events.last().is_some_and(is_last)
+    events.iter().filter(|event| event.is_last()).count() == 1 && events.last().is_some_and(ModelEvent::is_last)
 }
 
 /// An answer in the vocabulary of the cases and the recordings.

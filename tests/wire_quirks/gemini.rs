@@ -82,3 +82,10 @@ fn a_prompt_that_is_blocked_is_no_empty_answer() {
         json!({"stopReason": "error", "error": {"kind": "content_filter", "message_contains": "PROHIBITED_CONTENT"}, "usage": {"input": 3}}),
     );
 }
+
+#[test]
+fn more_calls_than_are_allowed_in_one_payload_end_the_answer_once() {
+    let parts = vec![json!({"functionCall": {"name": "read", "args": {}}}); 1030];
+    let payload = json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]});
+    gemini(&[&payload.to_string()], json!({"stopReason": "error", "error": {"kind": "limit"}}));
+}

@@ -170,3 +170,28 @@ fn failures_within_an_answer_are_told_by_kind() {
         chat(&[TEXT, payload], json!({"stopReason": "error", "error": {"kind": kind}}));
     }
 }
+
+#[test]
+fn a_failed_choice_ends_the_answer_after_what_its_chunk_used() {
+    // openrouter.ai/docs/api-reference/errors: the error stands within the choice, and the last chunk counts.
+    let failed = r#"{"id":"c","choices":[{"index":0,"delta":{},"error":{"code":502,"message":"Provider disconnected"},"finish_reason":"error"}],"usage":{"prompt_tokens":3,"completion_tokens":1},"citations":["https://example.com"]}"#;
+    let usage = json!({"input": 3, "output": 1});
+    for payloads in [&[TEXT, failed] as &[&str], &[TEXT, failed, TEXT]] {
+        chat(payloads, json!({"stopReason": "error", "error": {"kind": "server"}, "usage": usage}));
+    }
+    check(
+        &openai_chat::model(Profile::Custom, "m"),
+        &head(200, &[]),
+        failed.as_bytes(),
+        json!({"stopReason": "error", "error": {"kind": "server"}, "usage": usage}),
+    );
+}
+
+#[test]
+fn more_calls_than_are_allowed_in_one_chunk_end_the_answer_once() {
+    let call = |index: usize| json!({"index": index, "id": format!("call-{index}"), "function": {"name": "read", "arguments": "{}"}});
+    let calls: Vec<Value> = (0..1030).map(call).collect();
+    let chunk =
+        json!({"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": calls}}], "usage": {"prompt_tokens": 3}});
+    chat(&[&chunk.to_string()], json!({"stopReason": "error", "error": {"kind": "limit"}}));
+}

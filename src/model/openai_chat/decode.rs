@@ -13,7 +13,7 @@ use super::super::request::ToolSpec;
 use super::calls::Calls;
 use super::details;
 use super::scan::ChatDelta;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::json::{Object, RawJson, Tree, filled, read_string};
 use crate::ordered_map::OrderedSet;
 
@@ -81,24 +81,25 @@ impl ChatDecoder {
         if !choices.is_empty() || payload.string("id").is_some_and(|id| !id.is_empty()) {
             self.numbering.start(Some(payload), ["id", "model"], events);
         }
-        for choice in &choices {
-            self.choice(choice, content, events);
-        }
+        let failure = choices.iter().find_map(|choice| self.choice(choice, content, events));
         self.citations(payload, events);
         let groq = payload.object("x_groq").and_then(|groq| groq.object("usage"));
         self.count(groq, events);
         self.count(payload.object("usage"), events);
+        // What a failed answer used is told too, before its end.
+        events.extend(failure.map(ModelEvent::Failed));
     }
 
     /// `content` is the member that holds what was said: Perplexity sends both, with the message so far in the one and
-    /// what is new in the other.
-    fn choice(&mut self, choice: &Object<'_>, content: [&str; 2], events: &mut Vec<ModelEvent>) {
+    /// what is new in the other. Gives the error of a choice that failed.
+    fn choice(&mut self, choice: &Object<'_>, content: [&str; 2], events: &mut Vec<ModelEvent>) -> Option<Error> {
         // Of several answers to one question the first is taken; chunks hold them in any order.
         if choice.integer("index").unwrap_or(0) != 0 {
-            return;
+            return None;
         }
-        if let Some(error) = failure::from_object(choice, &ResponseHead::default()) {
-            return events.push(ModelEvent::Failed(error));
+        let failure = failure::from_object(choice, &ResponseHead::default());
+        if failure.is_some() {
+            return failure;
         }
         if let Some(delta) = content.into_iter().find_map(|member| choice.object(member)) {
             self.delta(&delta, events);
@@ -108,6 +109,7 @@ impl ChatDecoder {
         // What comes after the first finish (usage, a repeated chunk) does not undo it.
         self.finish = self.finish.take().or_else(|| word("finish_reason"));
         self.native_finish = self.native_finish.take().or_else(|| word("native_finish_reason"));
+        None
     }
 
     fn delta(&mut self, delta: &Object<'_>, events: &mut Vec<ModelEvent>) {
@@ -351,8 +353,9 @@ impl Protocol for ChatDecoder {
         if document.array("choices").is_none_or(|choices: Vec<&RawValue>| choices.is_empty()) {
             return fail(events, ErrorKind::MalformedStream, "the answer is JSON but no completion: it has no choices");
         }
+        let before = events.len();
         self.chunk(document, ["message", "delta"], events);
-        if !matches!(events.last(), Some(ModelEvent::Failed(_))) {
+        if !events.iter().skip(before).any(ModelEvent::is_last) {
             self.stop(events);
         }
     }
