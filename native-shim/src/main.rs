@@ -32,7 +32,7 @@
 //! a status and no reason; the reason is a line on standard error. Nothing of messages or tokens is ever written there.
 //!
 //! Tokens lie in `grants.json` (mode 0600) in the state directory: `--state-dir`, `CRABLET_STATE_DIR`,
-//! `$XDG_STATE_HOME/crablet`, or `~/.local/state/crablet`.
+//! `$XDG_STATE_HOME/crablet`, or the folder of the user for such files, as `~/.local/state/crablet` on Linux.
 //!
 //! Each connection has a process of its own, in its own process group, under a guardian (this program again) that ends
 //! it with all its descendants when the shim is gone, killed or not. A client that loses its socket has the grace to come

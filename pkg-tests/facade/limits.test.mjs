@@ -101,3 +101,35 @@ test("a tool that takes too long is stopped and its signal aborts", async () => 
   assert.equal(signal.aborted, true);
   assert.match(model.requests[1].messages.at(-1).content[0].content[0].text, /within 10 ms/);
 });
+
+test("a limit that is none is refused, and not taken for no limit", async () => {
+  const wrong = [
+    { maxSteps: "10" },
+    { maxSteps: -1 },
+    { maxSteps: Number.NaN },
+    { maxTokens: Number.POSITIVE_INFINITY },
+    { maxCost: "half a dollar" },
+    { maxCost: Number.NaN },
+    { timeoutMs: 1.5 },
+    { approvalTimeoutMs: "1s" },
+    { maxConcurrentTools: {} },
+    { maxResultCharacters: "many" },
+    { terminate: "some" },
+    { discovery: { pageSize: -1 } },
+    { compaction: { thresholdTokens: "x" } },
+    { retry: { maxAttempts: "3" } },
+  ];
+  for (const options of wrong) {
+    const [[name, value]] = Object.entries(options);
+    const [said] = typeof value === "object" && name !== "maxConcurrentTools" ? Object.keys(value) : [name];
+    const model = scriptedModel(["done"]);
+    await assert.rejects(
+      new Agent({ model, ...options }).run("go"),
+      ({ kind, message }) => kind === "invalid-input" && message.includes(`${said} must be`),
+      JSON.stringify(options),
+    );
+    assert.equal(model.requests.length, 0);
+  }
+  const tools = { a: tool({ description: "a", input: anything, timeoutMs: "1s", execute: () => "a" }) };
+  await assert.rejects(new Agent({ model: scriptedModel(["done"]), tools }).run("go"), { kind: "invalid-input" });
+});

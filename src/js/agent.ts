@@ -1,5 +1,5 @@
 import { AgentLoop } from "./agent-loop.js";
-import { configOf, Models } from "./config.js";
+import { configOf, Models, withNumbers } from "./config.js";
 import type { Core, CoreAgent, CoreFunctions } from "./core.js";
 import { CrabletError, invalidInput } from "./error.js";
 import type { AgentEvent } from "./event.js";
@@ -261,7 +261,7 @@ async function definitionOf(
 ): Promise<{ config: string; functions: CoreFunctions }> {
   const options = given as AgentOptions;
   const models = new Models(options);
-  const config = toJson({ ...configOf(options, models), output: output?.config }, "the agent");
+  const config = toJson({ ...configOf(options, models), output: output?.config }, "the agent", withNumbers);
   return { config, functions: functionsOf(options, models, output) };
 }
 

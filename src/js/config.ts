@@ -1,7 +1,7 @@
 import { invalidInput } from "./error.js";
 import { readHeaders } from "./headers.js";
 import type { Model, ModelFunction } from "./model.js";
-import type { AgentOptions } from "./options.js";
+import type { AgentOptions, Limits } from "./options.js";
 import { withSkills } from "./skill.js";
 import type { ToolSet } from "./tool.js";
 
@@ -16,20 +16,7 @@ export function configOf(given: AgentOptions<ToolSet>, models: Models): Record<s
     discovery: discovery === true ? {} : discovery || undefined,
     options: options.modelOptions ?? {},
     policy: {
-      maxSteps: options.maxSteps,
-      maxTokens: options.maxTokens,
-      maxCost: options.maxCost,
-      compaction: options.compaction,
-      timeoutMs: options.timeoutMs,
-      firstByteTimeoutMs: options.firstByteTimeoutMs,
-      idleTimeoutMs: options.idleTimeoutMs,
-      hookTimeoutMs: options.hookTimeoutMs,
-      approvalTimeoutMs: options.approvalTimeoutMs,
-      maxConcurrentTools: options.maxConcurrentTools,
-      maxIdenticalSteps: options.maxIdenticalSteps,
-      maxResultCharacters: options.maxResultCharacters,
-      resultReader: options.resultReader,
-      terminate: options.terminate,
+      ...Object.fromEntries(LIMITS.map((name) => [name, options[name]])),
       ...(retry === false
         ? { maxAttempts: 1 }
         : { maxAttempts: retry?.maxAttempts, retryBaseMs: retry?.baseDelayMs, retryCapMs: retry?.maxDelayMs }),
@@ -44,6 +31,29 @@ export function configOf(given: AgentOptions<ToolSet>, models: Models): Record<s
       stopWhen: options.stopWhen !== undefined,
     },
   };
+}
+
+/** What the policy of the module calls by the same name. */
+const LIMITS = [
+  "maxSteps",
+  "maxTokens",
+  "maxCost",
+  "compaction",
+  "timeoutMs",
+  "firstByteTimeoutMs",
+  "idleTimeoutMs",
+  "hookTimeoutMs",
+  "approvalTimeoutMs",
+  "maxConcurrentTools",
+  "maxIdenticalSteps",
+  "maxResultCharacters",
+  "resultReader",
+  "terminate",
+] as const satisfies readonly (keyof Limits | "compaction")[];
+
+/** @internal Numbers that JSON does not have, as text, which the module refuses: as `null` they would be no limit. */
+export function withNumbers(_name: string, value: unknown): unknown {
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
 }
 
 /** @internal The models of an agent by their numbers: its own, those that answer when it fails, and those that hooks choose. */

@@ -6,10 +6,10 @@ import { invalidInput, messageOf } from "./error.js";
  *
  * @internal
  */
-export function toJson(value: unknown, what: string): string {
+export function toJson(value: unknown, what: string, replacer?: (name: string, value: unknown) => unknown): string {
   let text: string | undefined;
   try {
-    text = JSON.stringify(value);
+    text = JSON.stringify(value, replacer);
   } catch (thrown) {
     throw invalidInput(`${what} cannot be written as JSON: ${messageOf(thrown)}`);
   }

@@ -60,7 +60,10 @@ export interface AgentOptions<T extends ToolSet = ToolSet> extends Hooks<T>, Lim
   readonly onEvent?: (event: AgentEvent<T>) => unknown;
 }
 
-/** What keeps a run within bounds. */
+/**
+ * What keeps a run within bounds: whole numbers from 0 up, but for `maxCost`. Anything else, `NaN` and `Infinity` too, is an error of
+ * kind `invalid-input` when a run begins; leave out what shall have no limit.
+ */
 export interface Limits {
   /** The most model calls of one run. Default 20. */
   readonly maxSteps?: number;

@@ -15,7 +15,7 @@ use crablet::{Error, ErrorKind};
 
 use crate::models::{KeyedModel, function_name};
 
-/// What `configOf` in `src/js/agent.ts` writes.
+/// What `configOf` in `src/js/config.ts` writes.
 #[derive(Debug)]
 pub(crate) struct AgentConfig {
     pub(crate) agent: Agent,
@@ -35,9 +35,9 @@ impl AgentConfig {
         agent.tools = object.objects("tools").iter().map(read_tool).collect::<Result<_, _>>()?;
         agent.options =
             Arc::new(object.object("options").map(|options| read_options(&options)).transpose()?.unwrap_or_default());
-        agent.policy = object.object("policy").map(|policy| read_policy(&policy)).unwrap_or_default();
+        agent.policy = object.object("policy").map(|policy| read_policy(&policy)).transpose()?.unwrap_or_default();
         agent.hooks = object.object("hooks").map(|hooks| read_hooks(&hooks)).unwrap_or_default();
-        agent.discovery = object.object("discovery").map(|discovery| read_discovery(&discovery));
+        agent.discovery = object.object("discovery").map(|discovery| read_discovery(&discovery)).transpose()?;
         Ok(Self { agent, models })
     }
 }
@@ -100,8 +100,8 @@ fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
     tool.sequential = flag("sequential");
     tool.repeatable = flag("repeatable");
     tool.client_side = flag("clientSide");
-    tool.max_concurrent = object.integer("maxConcurrent").and_then(|most| u32::try_from(most).ok());
-    tool.timeout = object.integer("timeoutMs");
+    tool.max_concurrent = small_count(object, "maxConcurrent")?;
+    tool.timeout = count(object, "timeoutMs")?;
     Ok(Arc::new(tool))
 }
 
@@ -160,8 +160,14 @@ fn text(object: &Object<'_>, name: &str) -> Result<Option<String>, Error> {
 }
 
 fn count(object: &Object<'_>, name: &str) -> Result<Option<u64>, Error> {
-    member(object, name, "a whole number from 0 up", Object::integer)
+    member(object, name, COUNT, Object::integer)
 }
+
+fn small_count(object: &Object<'_>, name: &str) -> Result<Option<u32>, Error> {
+    Ok(count(object, name)?.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
+}
+
+const COUNT: &str = "a whole number from 0 up";
 
 /// A member as it is wanted. One that is there and something else is an error, where reading it tolerantly would lose it.
 fn member<'text, T>(
@@ -204,55 +210,62 @@ pub(crate) fn read_tool_choice(object: &Object<'_>) -> Result<Option<ToolChoice>
     })
 }
 
-fn read_policy(object: &Object<'_>) -> Policy {
+/// Reads the limits of a run. One that is not understood is an error: without it a run would have no such limit.
+fn read_policy(object: &Object<'_>) -> Result<Policy, Error> {
     let default = Policy::default();
-    let count = |name, default| object.integer(name).and_then(|count| u32::try_from(count).ok()).unwrap_or(default);
-    Policy {
-        max_steps: count("maxSteps", default.max_steps),
-        max_tokens: object.integer("maxTokens"),
-        max_cost: Dollars::read(object, "maxCost"),
-        compaction: match object.boolean("compaction") {
-            Some(false) => None,
-            _ => object.object("compaction").map(|compaction| read_compaction(&compaction)).or(default.compaction),
+    let small = |name, default| Ok::<_, Error>(small_count(object, name)?.unwrap_or(default));
+    let wait = |name, default| Ok::<_, Error>(count(object, name)?.unwrap_or(default));
+    Ok(Policy {
+        max_steps: small("maxSteps", default.max_steps)?,
+        max_tokens: count(object, "maxTokens")?,
+        max_cost: member(object, "maxCost", "a number of dollars", Dollars::read)?,
+        compaction: match (object.boolean("compaction"), object.object("compaction")) {
+            (Some(false), _) => None,
+            (_, Some(compaction)) => Some(read_compaction(&compaction)?),
+            _ => default.compaction,
         },
-        max_attempts: count("maxAttempts", default.max_attempts),
-        retry_base: object.integer("retryBaseMs").unwrap_or(default.retry_base),
-        timeout: object.integer("timeoutMs"),
-        approval_timeout: object.integer("approvalTimeoutMs"),
-        max_identical_steps: count("maxIdenticalSteps", default.max_identical_steps),
-        max_concurrent_tools: count("maxConcurrentTools", default.max_concurrent_tools),
-        retry_cap: object.integer("retryCapMs").unwrap_or(default.retry_cap),
+        max_attempts: small("maxAttempts", default.max_attempts)?,
+        retry_base: wait("retryBaseMs", default.retry_base)?,
+        timeout: count(object, "timeoutMs")?,
+        approval_timeout: count(object, "approvalTimeoutMs")?,
+        max_identical_steps: small("maxIdenticalSteps", default.max_identical_steps)?,
+        max_concurrent_tools: small("maxConcurrentTools", default.max_concurrent_tools)?,
+        retry_cap: wait("retryCapMs", default.retry_cap)?,
         terminate: match object.string("terminate").as_deref() {
             Some("any") => Terminate::Any,
-            _ => default.terminate,
+            Some("all") => Terminate::All,
+            _ => {
+                no_member(object, "terminate", "\"all\" or \"any\"")?;
+                default.terminate
+            }
         },
         max_result_characters: match object.boolean("maxResultCharacters") {
             Some(false) => None,
-            _ => object.read("maxResultCharacters").or(default.max_result_characters),
+            _ => member(object, "maxResultCharacters", COUNT, Object::read)?.or(default.max_result_characters),
         },
         result_reader: object.boolean("resultReader").unwrap_or(default.result_reader),
-        hook_timeout: object.integer("hookTimeoutMs"),
-        first_byte_timeout: object.integer("firstByteTimeoutMs").unwrap_or(default.first_byte_timeout),
-        idle_timeout: object.integer("idleTimeoutMs").unwrap_or(default.idle_timeout),
-    }
+        hook_timeout: count(object, "hookTimeoutMs")?,
+        first_byte_timeout: wait("firstByteTimeoutMs", default.first_byte_timeout)?,
+        idle_timeout: wait("idleTimeoutMs", default.idle_timeout)?,
+    })
 }
 
-fn read_discovery(object: &Object<'_>) -> Discovery {
+fn read_discovery(object: &Object<'_>) -> Result<Discovery, Error> {
     let mut discovery = Discovery::default();
-    discovery.tool_name = object.string("toolName").unwrap_or(discovery.tool_name);
-    discovery.page_size = object.read("pageSize").unwrap_or(discovery.page_size);
-    discovery
+    discovery.tool_name = text(object, "toolName")?.unwrap_or(discovery.tool_name);
+    discovery.page_size = member(object, "pageSize", COUNT, Object::read)?.unwrap_or(discovery.page_size);
+    Ok(discovery)
 }
 
-fn read_compaction(object: &Object<'_>) -> Compaction {
-    Compaction {
-        threshold: object.integer("thresholdTokens"),
-        keep: object.integer("keepTokens").unwrap_or_else(|| Compaction::default().keep),
+fn read_compaction(object: &Object<'_>) -> Result<Compaction, Error> {
+    Ok(Compaction {
+        threshold: count(object, "thresholdTokens")?,
+        keep: count(object, "keepTokens")?.unwrap_or_else(|| Compaction::default().keep),
         summarizer: match object.string("by").as_deref() {
             Some("model") => Summarizer::Model,
             _ => Summarizer::Lines,
         },
-    }
+    })
 }
 
 fn read_hooks(object: &Object<'_>) -> Hooks {
