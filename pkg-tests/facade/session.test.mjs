@@ -22,6 +22,16 @@ test("a session keeps its history from run to run", async () => {
   ]);
 });
 
+test("what is no message is refused with the reason, and rejects where a promise is given", async () => {
+  const agent = new Agent({ model: scriptedModel([]) });
+  for (const given of [undefined, 5, { role: "user", content: "hi" }]) {
+    const refused = ({ kind, message }) => kind === "invalid-input" && message.includes("a message is text");
+    assert.throws(() => agent.stream(given), refused);
+    const running = agent.run(given);
+    await assert.rejects(running, refused);
+  }
+});
+
 test("a second prompt while a run is active is refused, and one after it is welcome", async () => {
   const session = new Agent({ model: endless() }).session();
   const run = session.send("first");

@@ -67,7 +67,7 @@ export class Agent<const T extends ToolSet = {}> implements AsyncDisposable {
    *
    * @throws CrabletError what ended the run; `signal.reason` when it was aborted.
    */
-  run<const S extends Schema | undefined = undefined>(
+  async run<const S extends Schema | undefined = undefined>(
     input: Input,
     options: RunOptions<S> = {},
   ): Promise<RunResult<OutputOf<S>>> {

@@ -1,4 +1,5 @@
 import { toBase64 } from "./base64.js";
+import { invalidInput } from "./error.js";
 
 /** Tokens as the provider counted them. What it did not say is absent. */
 export interface Usage {
@@ -133,6 +134,7 @@ export interface BytesPart {
 /** @internal The parts of a prompt in their JSON form. */
 export function contentOf(input: Input): readonly (TextPart | FilePart)[] {
   if (typeof input === "string") return [{ type: "text", text: input }];
+  if (!Array.isArray(input)) throw invalidInput("a message is text or parts");
   return input.map((part) => (isBytes(part) ? { ...part, data: toBase64(part.data) } : part));
 }
 

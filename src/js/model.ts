@@ -364,12 +364,12 @@ function model(
 ): Model {
   if (typeof id !== "string" || id === "")
     throw invalidInput(`${provider}() needs the name of a model as its first argument`);
-  checkAddress(provider, options.baseUrl);
+  checkAddress(options.baseUrl);
   return { provider, id, settings: () => ({ wire, options, credentials }) };
 }
 
 /** Refuses an address that no request can go to. It is not shown, since it may hold a key. */
-function checkAddress(provider: string, baseUrl: string | URL | undefined): void {
+function checkAddress(baseUrl: string | URL | undefined): void {
   if (baseUrl === undefined) return;
   const page = globalThis.location?.href;
   const url = URL.canParse(String(baseUrl), page) ? new URL(baseUrl, page) : undefined;
@@ -381,7 +381,7 @@ function checkAddress(provider: string, baseUrl: string | URL | undefined): void
         : url.search + url.hash !== ""
           ? "has a query or a fragment, and paths are appended to it: give a key as apiKey or in headers"
           : undefined;
-  if (problem !== undefined) throw invalidInput(`the baseUrl of ${provider}() ${problem}`);
+  if (problem !== undefined) throw invalidInput(`the baseUrl ${problem}`);
 }
 
 /** A name that becomes part of an address, where anything else would lead the credentials elsewhere. */
