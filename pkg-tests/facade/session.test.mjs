@@ -230,6 +230,18 @@ test("a decision about a call whose tool is gone does not keep the run from goin
   assert.deepEqual(ran, []);
 });
 
+test("a prompt is refused at once while a run waits, which resume() and abort() end", async () => {
+  const { session, ran } = await asking();
+  assert.throws(() => session.send("something else"), { kind: "busy", message: /resume\(\) it first/ });
+  const { status, error, pending } = session.getState();
+  assert.deepEqual([status, error, pending.length], ["awaiting-approval", undefined, 1]);
+  const run = session.resume();
+  run.abort();
+  await assert.rejects(run.result, { name: "AbortError" });
+  assert.equal((await session.send("something else").result).text, "done");
+  assert.deepEqual(ran, []);
+});
+
 test("a run that was aborted before it began leaves its session as it was", async () => {
   const session = new Agent({ model: scriptedModel(["one"]) }).session();
   await assert.rejects(session.send("hi", { signal: AbortSignal.abort() }).result, { name: "AbortError" });

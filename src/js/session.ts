@@ -107,10 +107,12 @@ export class Session<T extends ToolSet = ToolSet> {
   /**
    * Starts a run with this prompt.
    *
-   * @throws CrabletError `busy` while a run is active; `invalid-input` when a saved run is to be resumed first.
+   * @throws CrabletError `busy` while a run is at work, waits or was interrupted: then `resume()` it first, and `abort()` what that
+   *   gives to go on without it.
    */
   send<const S extends Schema | undefined = undefined>(input: Input, options: RunOptions<S> = {}): Run<T, OutputOf<S>> {
     const content = toJson(contentOf(input), "the prompt");
+    if (this.#run === undefined && OPEN.has(this.#status)) throw unfinished();
     return this.#start(options, (conversation) => conversation.send(content));
   }
 
@@ -282,11 +284,7 @@ export class Session<T extends ToolSet = ToolSet> {
 
   /** The text of a conversation that nothing works on. */
   #settled(): string | undefined {
-    if (this.#run !== undefined || OPEN.has(this.#status))
-      throw new CrabletError({
-        kind: "busy",
-        message: "a run of this session is not finished: wait for it, abort it or resume() it first",
-      });
+    if (this.#run !== undefined || OPEN.has(this.#status)) throw unfinished();
     this.#release();
     return this.#saved.text;
   }
@@ -505,6 +503,13 @@ export class Session<T extends ToolSet = ToolSet> {
     this.#state = undefined;
     for (const listener of [...this.#listeners]) notify("a subscriber", listener);
   }
+}
+
+function unfinished(): CrabletError {
+  return new CrabletError({
+    kind: "busy",
+    message: "a run of this session is not finished: wait for it, abort it or resume() it first",
+  });
 }
 
 /** A conversation that is held in the module. */
