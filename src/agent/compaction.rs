@@ -95,25 +95,23 @@ pub(super) fn summary(messages: &[Arc<Message>], kept: &[Arc<Message>], in_words
 /// What a model is asked that is to say these messages in short. What one of them says in short already is all that is left of
 /// what it stands for, so it is there whole.
 pub(super) fn question(messages: &[Arc<Message>]) -> Body {
-    let (in_short, others): (Vec<_>, Vec<_>) = messages.iter().partition(|message| is_in_short(message));
-    let mut lines: Vec<String> = others.iter().rev().flat_map(|message| lines_of(message, QUESTION_LETTERS)).collect();
-    let left_out = fit(&mut lines, QUESTION_BYTES);
     let mut text = QUESTION.to_owned();
-    for message in in_short {
-        if let Body::User(user) = &message.body {
-            text.push_str(&text_of(&user.content));
-            text.push('\n');
+    let mut lines = Vec::new();
+    for message in messages.iter().rev() {
+        match &message.body {
+            Body::User(user) if user.origin == Origin::Compacted => {
+                text.push_str(&text_of(&user.content));
+                text.push('\n');
+            }
+            _ => lines.extend(lines_of(message, QUESTION_LETTERS)),
         }
     }
+    let left_out = fit(&mut lines, QUESTION_BYTES);
     if left_out > 0 {
         text.push_str(&format!("({left_out} older lines are left out)\n"));
     }
     text.push_str(&lines.join("\n"));
     Body::User(UserMessage { content: vec![Content::Text(text)], origin: Origin::Compacted })
-}
-
-fn is_in_short(message: &Message) -> bool {
-    matches!(&message.body, Body::User(user) if user.origin == Origin::Compacted)
 }
 
 /// A line for each message, the newest of them if not all have room.
