@@ -8,6 +8,7 @@ use crate::work;
 pub(super) struct FrameParser {
     buffer: Vec<u8>,
     start: usize,
+    checksums: Checksums,
 }
 
 /// One frame.
@@ -56,7 +57,7 @@ impl FrameParser {
         let rest = self.buffer.get(self.start..).unwrap_or_default();
         let Some((prelude, _)) = rest.split_at_checked(PRELUDE) else { return Ok(None) };
         let (total, header_length) = (number(prelude, 0), number(prelude, 4));
-        if checksum(prelude.get(..8).unwrap_or_default()) != number(prelude, 8) {
+        if self.checksums.of(prelude.get(..8).unwrap_or_default()) != number(prelude, 8) {
             return Err(FrameError::Checksum);
         }
         let (total, header_length) = (total as usize, header_length as usize);
@@ -65,7 +66,7 @@ impl FrameParser {
         }
         let Some(frame) = rest.get(..total) else { return Ok(None) };
         let (checked, trailer) = frame.split_at_checked(total - 4).unwrap_or((frame, &[]));
-        if checksum(checked) != number(trailer, 0) {
+        if self.checksums.of(checked) != number(trailer, 0) {
             return Err(FrameError::Checksum);
         }
         let body = checked.get(PRELUDE..).unwrap_or_default();
@@ -108,33 +109,28 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     bytes.iter().skip(at).take(4).fold(0, |number, byte| (number << 8) | u32::from(*byte))
 }
 
-/// CRC-32 as of gzip.
-pub(super) fn checksum(bytes: &[u8]) -> u32 {
-    work::count(bytes.len());
-    let step = |crc: u32, byte: &u8| {
-        let index = (crc ^ u32::from(*byte)) & 0xff;
-        (crc >> 8) ^ TABLE.get(index as usize).copied().unwrap_or_default()
-    };
-    !bytes.iter().fold(u32::MAX, step)
+/// CRC-32 as of gzip. Its table is made for each stream: in a module it is 1 KB that cannot be compressed.
+#[derive(Debug)]
+struct Checksums {
+    table: Vec<u32>,
 }
 
-const TABLE: [u32; 256] = table();
-
-#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which would refuse an index out of bounds")]
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut value = index as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            value = if value & 1 == 1 { (value >> 1) ^ 0xedb8_8320 } else { value >> 1 };
-            bit += 1;
-        }
-        table[index] = value;
-        index += 1;
+impl Default for Checksums {
+    fn default() -> Self {
+        let shifted = |value: u32| if value & 1 == 1 { (value >> 1) ^ 0xedb8_8320 } else { value >> 1 };
+        Self { table: (0..256).map(|index| (0..8).fold(index, |value, _| shifted(value))).collect() }
     }
-    table
+}
+
+impl Checksums {
+    fn of(&self, bytes: &[u8]) -> u32 {
+        work::count(bytes.len());
+        let step = |crc: u32, byte: &u8| {
+            let index = (crc ^ u32::from(*byte)) & 0xff;
+            (crc >> 8) ^ self.table.get(index as usize).copied().unwrap_or_default()
+        };
+        !bytes.iter().fold(u32::MAX, step)
+    }
 }
 
 /// A frame that holds an event.
@@ -154,10 +150,10 @@ mod tests {
     pub(super) fn frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
         let total = u32::try_from(OVERHEAD + headers.len() + payload.len()).unwrap();
         let mut bytes = [total.to_be_bytes(), u32::try_from(headers.len()).unwrap().to_be_bytes()].concat();
-        bytes.extend(checksum(&bytes).to_be_bytes());
+        bytes.extend(Checksums::default().of(&bytes).to_be_bytes());
         bytes.extend_from_slice(headers);
         bytes.extend_from_slice(payload);
-        bytes.extend(checksum(&bytes).to_be_bytes());
+        bytes.extend(Checksums::default().of(&bytes).to_be_bytes());
         bytes
     }
 
@@ -173,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_published_one() {
-        assert_eq!(checksum(b"123456789"), 0xcbf4_3926);
+        assert_eq!(Checksums::default().of(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
@@ -194,7 +190,7 @@ mod tests {
         }
         assert_eq!(parse(&frame(b"\x05ab", b"")).unwrap_err(), FrameError::Headers);
         let mut endless = [u32::MAX.to_be_bytes(), 0u32.to_be_bytes()].concat();
-        endless.extend(checksum(&endless).to_be_bytes());
+        endless.extend(Checksums::default().of(&endless).to_be_bytes());
         assert_eq!(parse(&endless).unwrap_err(), FrameError::Length);
     }
 }
