@@ -10,10 +10,8 @@ use super::driver::{Driver, TaskKey};
 use super::hooks::ModelCaller;
 use super::port::Port;
 use super::runner::Parts;
-use super::{
-    ApprovalRequest, Approver, BoxFuture, CancelToken, HookContext, Hooks, Host, Tool, ToolContext, model_call,
-};
-use crate::agent::{Approval, Effect, HookId, HookQuestion, Input, InputHash, ModelCallId, ToolDefinition, ToolOutput};
+use super::{ApprovalRequest, Approver, BoxFuture, CancelToken, Host, Tool, ToolContext, model_call};
+use crate::agent::{Approval, Effect, HookId, Input, InputHash, ModelCallId, ToolDefinition, ToolOutput};
 use crate::error::{Error, ErrorKind};
 use crate::json::RawJson;
 use crate::model::{Access, Answer, CallId, ModelRequest, Usage};
@@ -41,13 +39,17 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
             (TaskKey::Tool(call_id), claim_tool(parts.tool(&tool.name), input, context))
         }
         Effect::AskHook { hook, run_id, question } => {
-            let caller = HookCaller { host: host.clone(), parts: parts.clone(), hook, port: port.clone() };
-            let context = HookContext {
-                run_id: Some(run_id),
-                cancel: cancel.clone(),
-                caller: question.may_call_models().then(|| Arc::new(caller) as Arc<dyn ModelCaller>),
+            let work = match &parts.hooks {
+                Some(hooks) => {
+                    let caller = HookCaller { host: host.clone(), parts: parts.clone(), hook, port: port.clone() };
+                    hooks.ask(caller, run_id, question, cancel.clone())
+                }
+                None => {
+                    let message = "the agent registers hooks, but none was given to the runner";
+                    Box::pin(ready(Input::HookReplied { hook, reply: Err(message.to_owned()) }))
+                }
             };
-            (TaskKey::Hook(hook), ask_hook(parts.hooks.clone(), hook, question, context))
+            (TaskKey::Hook(hook), work)
         }
         Effect::AskApproval { call_id, tool, input } => {
             let key = TaskKey::Approval(call_id.clone());
@@ -96,10 +98,10 @@ pub(super) fn start<H: Host>(host: &H, parts: &Arc<Parts<H>>, driver: &Arc<Drive
 }
 
 /// What a task does: it ends with what the session is told.
-type Work = BoxFuture<'static, Input>;
+pub(super) type Work = BoxFuture<'static, Input>;
 
 /// Does a task's work. A panic of the caller's code is a failure that the session is told of.
-async fn perform(key: TaskKey, work: Work, port: Port) {
+pub(super) async fn perform(key: TaskKey, work: Work, port: Port) {
     let end = no_panic(work).await;
     port.finish(end.unwrap_or_else(|panic| match key {
         TaskKey::Model(call) => {
@@ -119,7 +121,7 @@ async fn perform(key: TaskKey, work: Work, port: Port) {
     }));
 }
 
-fn call_model<H: Host>(
+pub(super) fn call_model<H: Host>(
     host: H,
     parts: Arc<Parts<H>>,
     call: ModelCallId,
@@ -128,19 +130,19 @@ fn call_model<H: Host>(
     port: Port,
 ) -> Work {
     match &request.model.access {
-        Access::Function(name) => {
-            let model = parts.models.get(&**name).or(parts.any_model.as_ref()).cloned();
-            Box::pin(model_call::call_function(model, call, request, cancel, port))
-        }
+        Access::Function(name) => match parts.models.get(&**name).or(parts.any_model.as_ref()) {
+            Some(model) => model.call(call, request, cancel, port),
+            None => Box::pin(ready(Input::ModelEnded { call, outcome: Err(no_function(&request)) })),
+        },
         Access::Http { .. } => Box::pin(model_call::call_http(host, parts, call, request, cancel, port)),
     }
 }
 
 /// Calls models for a hook, with what the agent calls its own with.
-struct HookCaller<H> {
+pub(super) struct HookCaller<H> {
     host: H,
     parts: Arc<Parts<H>>,
-    hook: HookId,
+    pub(super) hook: HookId,
     port: Port,
 }
 
@@ -164,6 +166,14 @@ impl<H: Host> ModelCaller for HookCaller<H> {
             }
         })
     }
+}
+
+fn no_function(request: &ModelRequest) -> Error {
+    let message = format!(
+        "the model \"{}\" is a function, but none of its name was given to the runner; add it with function_model()",
+        request.model.id
+    );
+    Error::new(ErrorKind::InvalidInput, message)
 }
 
 fn decision_of_tool<H>(parts: &Parts<H>, tool: &ToolDefinition, input: &RawJson) -> Option<Approval> {
@@ -202,16 +212,6 @@ fn validate(function: Option<Arc<dyn Tool>>, call_id: CallId, input: RawJson) ->
             None => Ok(None),
         };
         Input::InputValidated { call_id, outcome }
-    })
-}
-
-fn ask_hook(hooks: Option<Arc<dyn Hooks>>, hook: HookId, question: HookQuestion, context: HookContext) -> Work {
-    Box::pin(async move {
-        let reply = match hooks {
-            Some(hooks) => hooks.answer(question, context).await,
-            None => Err("the agent registers hooks, but none was given to the runner".to_owned()),
-        };
-        Input::HookReplied { hook, reply }
     })
 }
 

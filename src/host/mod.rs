@@ -51,6 +51,7 @@ mod deadlines;
 mod driver;
 mod effects;
 mod function_model;
+mod hook_asking;
 mod hooks;
 mod journal;
 mod live_tools;
@@ -58,6 +59,7 @@ mod maybe_send;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod model_call;
+mod model_function;
 pub(crate) mod origin;
 mod port;
 mod prompt;

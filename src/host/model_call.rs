@@ -2,26 +2,18 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::task::Poll;
 
-use futures_util::StreamExt;
 use futures_util::future::select;
 
-use super::effects::no_panic;
 use super::origin::origin;
 use super::port::Port;
 use super::runner::Parts;
-use super::{Body, CancelToken, FunctionModel, HookContext, Hooks, Host};
-use crate::agent::{HookQuestion, HookReply, Input, ModelCallId};
+use super::{Body, CancelToken, Host};
+use crate::agent::{Input, ModelCallId};
 use crate::error::{Error, ErrorKind};
-use crate::json::RawJson;
-use crate::model::{Access, Credentials, HttpRequest, ModelEvent, ModelRequest, secrets_of_headers, secrets_of_url};
+use crate::model::{Access, Credentials, ModelEvent, ModelRequest, secrets_of_headers, secrets_of_url};
 use crate::planted::{self, Defect};
 use crate::redaction::SHORTEST_SECRET;
-
-/// The most events of a function model that are handed over at once, so that a stream that is always ready does not keep
-/// its reader waiting.
-const MAX_BATCH: usize = 256;
 
 /// How long an answer that is complete may take to end its body, in milliseconds: what follows the last event is at most
 /// an end mark, and a server that holds the connection open longer does so for no use of ours.
@@ -63,8 +55,7 @@ async fn answer_over_http<H: Host>(
     if parts.formats_requests
         && let Some(hooks) = &parts.hooks
     {
-        let context = HookContext { run_id: None, cancel, caller: None };
-        format_request(hooks.as_ref(), request, &mut message, context).await?;
+        message = hooks.format_request(request.model.reference(), message, cancel).await?;
     }
     let credentials = match &parts.credentials {
         Some(source) => source.credentials(request.model.clone()).await?,
@@ -130,99 +121,14 @@ fn check_address(request: &ModelRequest, url: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidInput, message))
 }
 
-/// Lets the hook put another body in the place of the encoded one.
-async fn format_request(
-    hooks: &dyn Hooks,
-    request: &ModelRequest,
-    message: &mut HttpRequest,
-    context: HookContext,
-) -> Result<(), Error> {
-    let failed =
-        |reason: String| Error::new(ErrorKind::InvalidInput, format!("the hook formatRequest failed: {reason}"));
-    let body = String::from_utf8(message.body.clone()).map_err(|error| failed(error.to_string()))?;
-    let body = RawJson::parse(body).map_err(|error| failed(error.to_string()))?;
-    let question = HookQuestion::FormatRequest { model: request.model.reference(), body };
-    match no_panic(async { hooks.answer(question, context).await }).await.and_then(|reply| reply).map_err(failed)? {
-        HookReply::ChangeBody(body) => message.body = body.as_str().as_bytes().to_vec(),
-        HookReply::Continue => {}
-        _ => return Err(failed("its answer does not fit the question".to_owned())),
-    }
-    Ok(())
-}
-
 /// Reads what little is left of an answer: a connection whose answer was read to its end can be used again.
 async fn drain(mut body: impl Body, time_is_up: impl Future<Output = ()>) {
     let rest = std::pin::pin!(async { while let Ok(Some(_)) = body.next().await {} });
     select(rest, std::pin::pin!(time_is_up)).await;
 }
 
-/// Calls a model that is a function.
-pub(super) async fn call_function(
-    model: Option<Arc<dyn FunctionModel>>,
-    call: ModelCallId,
-    request: Arc<ModelRequest>,
-    cancel: CancelToken,
-    port: Port,
-) -> Input {
-    let outcome = answer_of_function(model, call, request, cancel, &port).await;
-    Input::ModelEnded { call, outcome }
-}
-
-async fn answer_of_function(
-    model: Option<Arc<dyn FunctionModel>>,
-    call: ModelCallId,
-    request: Arc<ModelRequest>,
-    cancel: CancelToken,
-    port: &Port,
-) -> Result<(), Error> {
-    let Some(model) = model else {
-        let message = format!(
-            "the model \"{}\" is a function, but none of its name was given to the runner; add it with function_model()",
-            request.model.id
-        );
-        return Err(Error::new(ErrorKind::InvalidInput, message));
-    };
-    let mut answer = model.call(request, cancel);
-    loop {
-        let mut events = Vec::new();
-        let mut ended = None;
-        std::future::poll_fn(|context| {
-            while events.len() < MAX_BATCH {
-                match answer.poll_next_unpin(context) {
-                    Poll::Ready(Some(Ok(event))) => {
-                        events.push(event);
-                        if is_complete(&events) {
-                            ended = Some(Ok(()));
-                            break;
-                        }
-                    }
-                    Poll::Ready(Some(Err(error))) => {
-                        ended = Some(Err(error));
-                        break;
-                    }
-                    Poll::Ready(None) => {
-                        let message = "the model's function ended its answer without a stop event";
-                        ended = Some(Err(Error::new(ErrorKind::StreamTruncated, message)));
-                        break;
-                    }
-                    Poll::Pending if events.is_empty() => return Poll::Pending,
-                    Poll::Pending => break,
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
-        if !events.is_empty() {
-            hand_over(port, Input::ModelEvents { call, events }, ended.is_some()).await;
-        }
-        if let Some(outcome) = ended {
-            return outcome;
-        }
-    }
-}
-
 /// Hands over events. The last ones come together with the end of the answer, as one batch; for others the reader must want more.
-async fn hand_over(port: &Port, events: Input, are_last: bool) {
+pub(super) async fn hand_over(port: &Port, events: Input, are_last: bool) {
     if are_last {
         port.finish(events);
     } else {
@@ -230,7 +136,7 @@ async fn hand_over(port: &Port, events: Input, are_last: bool) {
     }
 }
 
-fn is_complete(events: &[ModelEvent]) -> bool {
+pub(super) fn is_complete(events: &[ModelEvent]) -> bool {
     events.last().is_some_and(ModelEvent::is_last)
 }
 

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 
+use super::hook_asking::{AskHooks, Asked};
 use super::journal::{JournalRecorder, Recorder, StoredJournal};
 use super::live_tools::{LiveTools, Sources};
+use super::model_function::{CallFunction, Called};
 use super::{
     Answer, Approver, Conversation, CredentialSource, FunctionModel, FunctionTool, Hooks, Host, IntoToolResult,
     Journal, MaybeSend, MaybeSync, Prompt, Store, Tool, ToolContext,
@@ -117,7 +119,7 @@ impl<H: Host> Runner<H> {
     /// Adds the function behind a model whose access is [`Access::Function`](crate::model::Access::Function) of this name.
     #[must_use]
     pub fn function_model(mut self, name: impl Into<String>, model: impl FunctionModel) -> Self {
-        Arc::make_mut(&mut self.parts).models.insert(name.into(), Arc::new(model));
+        Arc::make_mut(&mut self.parts).models.insert(name.into(), Arc::new(Called(Arc::new(model))));
         self
     }
 
@@ -125,7 +127,7 @@ impl<H: Host> Runner<H> {
     /// its own: for callers that learn of their models as they go.
     #[must_use]
     pub fn any_function_model(mut self, model: impl FunctionModel) -> Self {
-        Arc::make_mut(&mut self.parts).any_model = Some(Arc::new(model));
+        Arc::make_mut(&mut self.parts).any_model = Some(Arc::new(Called(Arc::new(model))));
         self
     }
 
@@ -163,7 +165,7 @@ impl<H: Host> Runner<H> {
     pub fn hooks(mut self, registered: agent::Hooks, hooks: impl Hooks) -> Self {
         Arc::make_mut(&mut self.agent).hooks = registered;
         let parts = Arc::make_mut(&mut self.parts);
-        parts.hooks = Some(Arc::new(hooks));
+        parts.hooks = Some(Arc::new(Asked(Arc::new(hooks))));
         parts.formats_requests = registered.format_request;
         self
     }
@@ -340,9 +342,9 @@ pub(super) struct Parts<H> {
     pub(super) credentials: Option<Arc<dyn CredentialSource>>,
     pub(super) tools: OrderedMap<String, Arc<dyn Tool>>,
     pub(super) sources: Arc<Sources>,
-    pub(super) models: OrderedMap<String, Arc<dyn FunctionModel>>,
-    pub(super) any_model: Option<Arc<dyn FunctionModel>>,
-    pub(super) hooks: Option<Arc<dyn Hooks>>,
+    pub(super) models: OrderedMap<String, Arc<dyn CallFunction>>,
+    pub(super) any_model: Option<Arc<dyn CallFunction>>,
+    pub(super) hooks: Option<Arc<dyn AskHooks<H>>>,
     /// Whether the hooks are asked about the body of each model call.
     pub(super) formats_requests: bool,
     pub(super) observer: Option<Arc<dyn Observer>>,
