@@ -25,11 +25,9 @@ const SCHEMA: &str = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema
 
 fn request(model: Model, has_tools: bool) -> ModelRequest {
     let mut options = RequestOptions::default();
-    options.output = Some(Arc::new(OutputSchema {
-        name: "verdict".into(),
-        description: Some("What is thought of it.".into()),
-        schema: raw(SCHEMA),
-    }));
+    let mut output = OutputSchema::new("verdict", raw(SCHEMA));
+    output.description = Some("What is thought of it.".into());
+    options.output = Some(Arc::new(output));
     let tools = if has_tools { vec![tool("find", r#"{"type":"object","properties":{}}"#)] } else { Vec::new() };
     ModelRequest {
         model,

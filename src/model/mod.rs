@@ -77,7 +77,6 @@ mod openai;
 pub mod openai_chat;
 #[cfg(feature = "openai-responses")]
 pub mod openai_responses;
-#[cfg(feature = "wires")]
 mod output;
 mod prices;
 mod request;

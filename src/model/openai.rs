@@ -18,7 +18,7 @@ impl OutputSchema {
     /// The members that OpenAI's two protocols have for it. A schema that strict mode has no words for is sent as it is,
     /// for the model to follow as well as it can.
     pub(super) fn members(&self) -> String {
-        let strict = Dialect::OpenAi.lower(&self.schema);
+        let strict = self.lowered(Dialect::OpenAi);
         let members = described(&self.name, self.description.as_deref());
         let schema = strict.as_ref().unwrap_or(&self.schema).as_str();
         format!("{members}\"schema\":{schema},\"strict\":{}", strict.is_some())

@@ -5,11 +5,31 @@
 //! of that tool is the text of the answer in the events, so that whoever reads them needs not know of it.
 
 use std::borrow::Cow;
+use std::fmt::Debug;
 
 use super::Decoder;
 use super::event::ModelEvent;
 use super::message::StopReason;
-use super::request::{ModelRequest, Reasoning, ToolChoice, ToolSpec};
+use super::request::{ModelRequest, OutputSchema, Reasoning, ToolChoice, ToolSpec};
+use crate::json::RawJson;
+use crate::json::schema::Dialect;
+
+/// How an object is asked for. Reached by way of the [`OutputSchema`] that asks.
+pub(super) trait Asking: Debug + Send + Sync {
+    /// The schema in the words of a provider.
+    fn lowered(&self, output: &OutputSchema, dialect: Dialect) -> Option<RawJson>;
+
+    /// The request as it is sent in a style other than [`OutputStyle::Schema`].
+    fn prepared(&self, output: &OutputSchema, request: &ModelRequest, style: OutputStyle) -> ModelRequest;
+
+    /// The decoder of an answer that is the input of a tool.
+    fn decoder(&self, request: &ModelRequest, inner: Box<dyn Decoder>) -> Box<dyn Decoder>;
+}
+
+pub(super) const ASKING: &dyn Asking = &Asked;
+
+#[derive(Debug)]
+struct Asked;
 
 /// How a model is brought to answer with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,30 +49,57 @@ pub(super) enum OutputStyle {
 
 /// The request as it is sent in this style. [`OutputStyle::Schema`] is left to the wire.
 pub(super) fn prepared(request: &ModelRequest, style: OutputStyle) -> Cow<'_, ModelRequest> {
-    let Some(output) = &request.options.output else { return Cow::Borrowed(request) };
-    let mut prepared = match style {
-        OutputStyle::Schema => return Cow::Borrowed(request),
-        OutputStyle::Object | OutputStyle::Told | OutputStyle::Tool { .. } => request.clone(),
-    };
-    let told = if let OutputStyle::Tool { is_demanded } = style {
-        let name = answer_tool(&request.tools);
-        let told = format!(
-            "When you have what you need, give your final answer by calling the tool {name}, once, and not as text."
-        );
-        offer_answer_tool(&mut prepared, name, is_demanded);
-        told
-    } else {
-        let schema = output.schema.as_str();
-        format!(
-            "Give your final answer as one JSON object, without other text. It must fit this JSON Schema:\n{schema}"
-        )
-    };
-    let instructions = match request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        Some(instructions) => format!("{instructions}\n\n{told}"),
-        None => told,
-    };
-    prepared.instructions = Some(instructions.into());
-    Cow::Owned(prepared)
+    match &request.options.output {
+        Some(output) if style != OutputStyle::Schema => Cow::Owned(output.asking.prepared(output, request, style)),
+        _ => Cow::Borrowed(request),
+    }
+}
+
+/// The decoder of an answer to a request that was sent in this style.
+pub(super) fn decoder(request: &ModelRequest, style: OutputStyle, inner: Box<dyn Decoder>) -> Box<dyn Decoder> {
+    match &request.options.output {
+        Some(output) if matches!(style, OutputStyle::Tool { .. }) => output.asking.decoder(request, inner),
+        _ => inner,
+    }
+}
+
+impl Asking for Asked {
+    fn lowered(&self, output: &OutputSchema, dialect: Dialect) -> Option<RawJson> {
+        dialect.lower(&output.schema)
+    }
+
+    fn prepared(&self, output: &OutputSchema, request: &ModelRequest, style: OutputStyle) -> ModelRequest {
+        let mut prepared = request.clone();
+        let told = if let OutputStyle::Tool { is_demanded } = style {
+            let name = answer_tool(&request.tools);
+            let told = format!(
+                "When you have what you need, give your final answer by calling the tool {name}, once, and not as text."
+            );
+            offer_answer_tool(&mut prepared, name, is_demanded);
+            told
+        } else {
+            let schema = output.schema.as_str();
+            format!(
+                "Give your final answer as one JSON object, without other text. It must fit this JSON Schema:\n{schema}"
+            )
+        };
+        let instructions = match request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+            Some(instructions) => format!("{instructions}\n\n{told}"),
+            None => told,
+        };
+        prepared.instructions = Some(instructions.into());
+        prepared
+    }
+
+    fn decoder(&self, request: &ModelRequest, inner: Box<dyn Decoder>) -> Box<dyn Decoder> {
+        Box::new(AnswerToolDecoder {
+            inner,
+            name: answer_tool(&request.tools),
+            answering: None,
+            answered: false,
+            called: false,
+        })
+    }
 }
 
 fn offer_answer_tool(request: &mut ModelRequest, name: String, is_demanded: bool) {
@@ -80,20 +127,6 @@ fn answer_tool(tools: &[ToolSpec]) -> String {
         name.push('_');
     }
     name
-}
-
-/// The decoder of an answer to a request that was sent in this style.
-pub(super) fn decoder(request: &ModelRequest, style: OutputStyle, inner: Box<dyn Decoder>) -> Box<dyn Decoder> {
-    match style {
-        OutputStyle::Tool { .. } if request.options.output.is_some() => Box::new(AnswerToolDecoder {
-            inner,
-            name: answer_tool(&request.tools),
-            answering: None,
-            answered: false,
-            called: false,
-        }),
-        _ => inner,
-    }
 }
 
 /// Makes text of the call that is the answer.

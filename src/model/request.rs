@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::Wire;
 use super::message::{File, Message, ModelRef, Usage};
+use super::output::{self, Asking};
 use super::prices::{Counting, Dollars, Prices};
 use crate::json::RawJson;
+use crate::json::schema::Dialect;
 
 /// A model to call: which one, over which wire protocol, at which address. Holds no secret.
 #[derive(Clone)]
@@ -265,7 +267,7 @@ pub struct RequestOptions {
 }
 
 /// The object that an answer shall be.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct OutputSchema {
     /// What the object is, such as `weather_report`; the model reads it. Letters, digits, `_` and `-`, at most 64; other
     /// names are changed to fit.
@@ -274,12 +276,25 @@ pub struct OutputSchema {
     pub description: Option<String>,
     /// Its JSON Schema, whose root is an object: no provider takes another root.
     pub schema: RawJson,
+    /// How it is asked for. Only here, so that a program that asks for no object links nothing of it.
+    pub(super) asking: &'static dyn Asking,
 }
 
 impl OutputSchema {
     /// An object with this schema.
     pub fn new(name: impl Into<String>, schema: RawJson) -> Self {
-        Self { name: name.into(), description: None, schema }
+        Self { name: name.into(), description: None, schema, asking: output::ASKING }
+    }
+
+    /// The schema in the words of a provider, as [`Dialect::lower`] gives it.
+    pub(super) fn lowered(&self, dialect: Dialect) -> Option<RawJson> {
+        self.asking.lowered(self, dialect)
+    }
+}
+
+impl PartialEq for OutputSchema {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.description, &self.schema) == (&other.name, &other.description, &other.schema)
     }
 }
 

@@ -12,10 +12,8 @@
 
 mod check;
 mod compile;
-#[cfg(feature = "wires")]
 mod dialect;
 
-#[cfg(feature = "wires")]
 pub use dialect::Dialect;
 
 use super::{Decimal, RawJson, Tree, quoted};

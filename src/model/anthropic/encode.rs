@@ -77,7 +77,7 @@ pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
 }
 
 fn lowered_output(options: &RequestOptions) -> Option<RawJson> {
-    Dialect::Anthropic.lower(&options.output.as_ref()?.schema)
+    options.output.as_ref()?.lowered(Dialect::Anthropic)
 }
 
 fn cache_control(retention: CacheRetention) -> &'static str {

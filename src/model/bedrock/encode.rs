@@ -121,7 +121,7 @@ fn inference_config(model: &str, options: &RequestOptions, budget: u64) -> Optio
 }
 
 fn output_config(output: &OutputSchema) -> Option<String> {
-    let schema = Dialect::Anthropic.lower(&output.schema)?;
+    let schema = output.lowered(Dialect::Anthropic)?;
     let shape = r#"{"textFormat":{"type":"json_schema","structure":{"jsonSchema":{@"schema":$}}}}"#;
     Some(filled(shape, &[&described(&output.name, output.description.as_deref()), schema.as_str()]))
 }
@@ -130,7 +130,7 @@ fn output_config(output: &OutputSchema) -> Option<String> {
 /// `ToolChoice`).
 pub(super) fn output_style(request: &ModelRequest) -> OutputStyle {
     let model = &*request.model.id;
-    let lowered = request.options.output.as_ref().and_then(|output| Dialect::Anthropic.lower(&output.schema));
+    let lowered = request.options.output.as_ref().and_then(|output| output.lowered(Dialect::Anthropic));
     if lowered.is_some() && claude::is_held_to_schemas(model) {
         return OutputStyle::Schema;
     }

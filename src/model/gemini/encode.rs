@@ -71,14 +71,14 @@ pub(in super::super) fn output_style(request: &ModelRequest) -> OutputStyle {
         return OutputStyle::Tool { is_demanded: true };
     }
     match &request.options.output {
-        Some(output) if Dialect::Gemini.lower(&output.schema).is_none() => OutputStyle::Object,
+        Some(output) if output.lowered(Dialect::Gemini).is_none() => OutputStyle::Object,
         _ => OutputStyle::Schema,
     }
 }
 
 /// As text, since the model writes the members in the order of the schema.
 fn format_of(output: &OutputSchema) -> String {
-    let schema = Dialect::Gemini.lower(&output.schema);
+    let schema = output.lowered(Dialect::Gemini);
     let mut format = r#"{"responseMimeType":"application/json"}"#.to_owned();
     if let Some(schema) = schema {
         add_member(&mut format, "responseJsonSchema", schema.as_str());
