@@ -9,7 +9,7 @@ use super::event::EventKind;
 use super::input::ToolOutput;
 use super::prepare;
 use super::result_cap;
-use super::session::Session;
+use super::sub_agent::Nested;
 use super::timers::Purpose;
 use crate::json::RawJson;
 use crate::model::{ToolCall, ToolInput, ToolResult, Usage};
@@ -24,7 +24,7 @@ pub(super) struct Call {
     /// What the host's validator made of the input. Goes only to the tool and is not saved: it is asked again.
     pub(super) validated: Option<RawJson>,
     /// The session of the agent that works on it.
-    pub(super) session: Option<Box<Session>>,
+    pub(super) session: Option<Nested>,
     /// Tokens that such a session took.
     pub(super) spent: Usage,
     /// Whether the result of an earlier host's call is asked for. Not saved: each restore asks again.

@@ -9,7 +9,6 @@ use super::definition::ToolDefinition;
 use super::effect::{Effect, HookId};
 use super::event::EventKind;
 use super::input::{InputError, ToolOutput};
-use super::sub_agent::SubAgent;
 use super::timers::Purpose;
 use crate::json::RawJson;
 use crate::planted::{self, Defect};
@@ -144,9 +143,8 @@ impl Call {
             client_side: tool.client_side,
         });
         self.limit_time(context, &tool);
-        if let Some(SubAgent(agent)) = &tool.agent {
-            let agent = agent.clone();
-            self.delegate(context, agent, input);
+        if let Some(agent) = &tool.agent {
+            agent.begin(self, context, input);
             return;
         }
         let given = self.validated.clone().unwrap_or_else(|| input.clone());

@@ -212,7 +212,11 @@ fn calls_of(run: &Run) -> &[Call] {
 
 /// The session that works on a call.
 fn session_of(call: &Call) -> Option<&Session> {
-    if matches!(call.stage, Stage::Delegated { .. }) { call.session.as_deref() } else { None }
+    if matches!(call.stage, Stage::Delegated { .. }) {
+        call.session.as_ref().map(|nested| &*nested.session)
+    } else {
+        None
+    }
 }
 
 /// Writes a line behind the others, since a copy of a line can be as large as an answer.

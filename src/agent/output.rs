@@ -1,5 +1,6 @@
 //! The object that the last answer of a run shall be: read, checked, and asked for once more when it does not fit.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::conversation::Conversation;
@@ -14,19 +15,26 @@ use crate::model::{Body, Content, Origin, OutputSchema, StopReason};
 use crate::time::Millis;
 
 /// That the last answer of a run shall be an object, and which.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct OutputDefinition {
     /// The object.
     pub schema: Arc<OutputSchema>,
     /// Whether the host has a validator of its own that is asked after the JSON Schema: see
     /// [`HookQuestion::ValidateOutput`].
     pub has_validator: bool,
+    work: &'static dyn Work,
 }
 
 impl OutputDefinition {
     /// An object with this schema, which no other validator checks.
     pub fn new(schema: OutputSchema) -> Self {
-        Self { schema: Arc::new(schema), has_validator: false }
+        Self { schema: Arc::new(schema), has_validator: false, work: WORK }
+    }
+}
+
+impl PartialEq for OutputDefinition {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.schema, self.has_validator) == (&other.schema, other.has_validator)
     }
 }
 
@@ -39,7 +47,23 @@ pub(super) struct Output {
     pub(super) repairs: u32,
     /// The object, once it is there.
     result: Option<RawJson>,
+    work: &'static dyn Work,
 }
+
+/// What a run does for its object. Reached by way of the definition and of the [`Output`] that it begins, so that a program whose
+/// agents answer with text links nothing of it.
+trait Work: fmt::Debug + Send + Sync {
+    fn begin(&self, schema: Arc<OutputSchema>) -> Result<Output, String>;
+    fn report_unchecked(&self, run: &mut Run, conversation: &mut Conversation, now: Millis);
+    fn conclude(&self, run: &mut Run, conversation: &mut Conversation, now: Millis, end: EndReason);
+    fn validated(&self, run: &mut Run, conversation: &mut Conversation, now: Millis, reply: Result<HookReply, String>);
+    fn missing(&self, output: &Output, end: EndReason) -> Option<Error>;
+}
+
+const WORK: &dyn Work = &ForAnObject;
+
+#[derive(Debug)]
+struct ForAnObject;
 
 /// How often an answer that does not fit is asked for again. A model that fails twice mostly fails the third time too.
 const MAX_REPAIRS: u32 = 1;
@@ -55,7 +79,7 @@ impl Output {
         if !is_object {
             return Err("its root must be of type object; give the value a name in an object".to_owned());
         }
-        Ok(Self { schema, compiled, repairs, result: None })
+        Ok(Self { schema, compiled, repairs, result: None, work: WORK })
     }
 
     /// The object of an answer, or what is wrong with it.
@@ -128,37 +152,24 @@ fn length_of_braces(text: &str) -> usize {
 /// code.
 const MAX_BRACES: usize = 64;
 
-impl Run {
-    /// Takes up the object that the agent's runs shall end with.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidOutput` when its schema cannot be used.
-    pub(super) fn expected_output(conversation: &Conversation) -> Result<Option<Output>, InputError> {
-        let definition = conversation.agent.output.as_ref();
-        let output = definition.map(|definition| Output::new(definition.schema.clone(), 0)).transpose();
-        output.map_err(InputError::InvalidOutput)
+impl Work for ForAnObject {
+    fn begin(&self, schema: Arc<OutputSchema>) -> Result<Output, String> {
+        Output::new(schema, 0)
     }
 
-    /// Shows which keywords of the schema nobody checks.
-    pub(super) fn report_unchecked_output(&mut self, conversation: &mut Conversation, now: Millis) {
+    fn report_unchecked(&self, run: &mut Run, conversation: &mut Conversation, now: Millis) {
         let has_validator = conversation.agent.output.as_ref().is_some_and(|output| output.has_validator);
-        if let Some(output) = &self.output
+        if let Some(output) = &run.output
             && !has_validator
             && !output.compiled.unsupported().is_empty()
         {
             let keywords = output.compiled.unsupported().to_vec();
-            self.context(conversation, now).emit(EventKind::SchemaUnchecked { tool_name: None, keywords });
+            run.context(conversation, now).emit(EventKind::SchemaUnchecked { tool_name: None, keywords });
         }
     }
 
-    /// The last answer is there: ends the run with it, unless it shall be an object and is none yet.
-    pub(super) fn conclude(&mut self, conversation: &mut Conversation, now: Millis, end: EndReason) {
-        let is_answer = matches!(end, EndReason::Model(StopReason::Stop | StopReason::Length));
-        let Some(output) = self.output.as_ref().filter(|_| is_answer) else {
-            self.end(conversation, now, end, None);
-            return;
-        };
+    fn conclude(&self, run: &mut Run, conversation: &mut Conversation, now: Millis, end: EndReason) {
+        let Some(output) = &run.output else { return };
         let text = match conversation.history.last().map(|message| &message.body) {
             Some(Body::Assistant(answer)) => answer.text(),
             // An empty answer is not in the history.
@@ -167,12 +178,94 @@ impl Run {
         match output.read(&text) {
             Ok(object) => {
                 let hook = HookId(conversation.ids.number());
-                self.validate_output(conversation, now, hook, object);
+                run.validate_output(conversation, now, hook, object);
             }
             // Asked for again, it would be cut off again: the end says so.
-            Err(_) if end == EndReason::Model(StopReason::Length) => self.end(conversation, now, end, None),
-            Err(problem) => self.output_does_not_fit(conversation, now, &problem),
+            Err(_) if end == EndReason::Model(StopReason::Length) => run.end(conversation, now, end, None),
+            Err(problem) => run.output_does_not_fit(conversation, now, &problem),
         }
+    }
+
+    fn validated(&self, run: &mut Run, conversation: &mut Conversation, now: Millis, reply: Result<HookReply, String>) {
+        let Phase::ValidatingOutput { output, .. } = std::mem::replace(&mut run.phase, Phase::BetweenSteps) else {
+            return;
+        };
+        run.context(conversation, now).clear_timer(&Purpose::StepHook);
+        match reply {
+            Ok(HookReply::Deny(problem)) | Err(problem) => run.output_does_not_fit(conversation, now, &problem),
+            Ok(_) => run.output_fits(conversation, now, output),
+        }
+    }
+
+    fn missing(&self, output: &Output, end: EndReason) -> Option<Error> {
+        if output.result.is_some() {
+            return None;
+        }
+        let (kind, message) = match end {
+            EndReason::Limit => {
+                (ErrorKind::Limit, "the run reached a limit before it gave the object that was asked for")
+            }
+            EndReason::Model(StopReason::Length) => {
+                (ErrorKind::Limit, "the answer reached its output limit before the object was whole; raise the limit")
+            }
+            EndReason::Model(StopReason::Refusal | StopReason::ContentFilter) => {
+                (ErrorKind::ContentFilter, "the model declined, or a filter stopped it, so there is no object")
+            }
+            _ => return None,
+        };
+        Some(Error::new(kind, message))
+    }
+}
+
+impl Run {
+    /// Takes up the object that the agent's runs shall end with.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidOutput` when its schema cannot be used.
+    pub(super) fn expected_output(conversation: &Conversation) -> Result<Option<Output>, InputError> {
+        let definition = conversation.agent.output.as_ref();
+        let output = definition.map(|definition| definition.work.begin(definition.schema.clone())).transpose();
+        output.map_err(InputError::InvalidOutput)
+    }
+
+    /// Shows which keywords of the schema nobody checks.
+    pub(super) fn report_unchecked_output(&mut self, conversation: &mut Conversation, now: Millis) {
+        if let Some(work) = self.output_work() {
+            work.report_unchecked(self, conversation, now);
+        }
+    }
+
+    /// The last answer is there: ends the run with it, unless it shall be an object and is none yet.
+    pub(super) fn conclude(&mut self, conversation: &mut Conversation, now: Millis, end: EndReason) {
+        let is_answer = matches!(end, EndReason::Model(StopReason::Stop | StopReason::Length));
+        match self.output_work().filter(|_| is_answer) {
+            Some(work) => work.conclude(self, conversation, now, end),
+            None => self.end(conversation, now, end, None),
+        }
+    }
+
+    /// The host's validator answered.
+    pub(super) fn output_validated(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        reply: Result<HookReply, String>,
+    ) {
+        match self.output_work() {
+            Some(work) => work.validated(self, conversation, now, reply),
+            None => self.end(conversation, now, EndReason::Model(StopReason::Stop), None),
+        }
+    }
+
+    /// What a run that ends without its object says of it, unless it has failed otherwise or was stopped by a tool.
+    pub(super) fn missing_output(&self, end: EndReason) -> Option<Error> {
+        let output = self.output.as_ref()?;
+        output.work.missing(output, end)
+    }
+
+    fn output_work(&self) -> Option<&'static dyn Work> {
+        self.output.as_ref().map(|output| output.work)
     }
 
     /// Asks the host's validator about an object that fits the schema, where there is one.
@@ -190,41 +283,6 @@ impl Run {
         let question = HookQuestion::ValidateOutput { output: output.clone() };
         self.phase = Phase::ValidatingOutput { hook, output };
         self.put_question(conversation, now, hook, question);
-    }
-
-    /// The host's validator answered.
-    pub(super) fn output_validated(
-        &mut self,
-        conversation: &mut Conversation,
-        now: Millis,
-        reply: Result<HookReply, String>,
-    ) {
-        let Phase::ValidatingOutput { output, .. } = std::mem::replace(&mut self.phase, Phase::BetweenSteps) else {
-            return;
-        };
-        self.context(conversation, now).clear_timer(&Purpose::StepHook);
-        match reply {
-            Ok(HookReply::Deny(problem)) | Err(problem) => self.output_does_not_fit(conversation, now, &problem),
-            Ok(_) => self.output_fits(conversation, now, output),
-        }
-    }
-
-    /// What a run that ends without its object says of it, unless it has failed otherwise or was stopped by a tool.
-    pub(super) fn missing_output(&self, end: EndReason) -> Option<Error> {
-        self.output.as_ref().filter(|output| output.result.is_none())?;
-        let (kind, message) = match end {
-            EndReason::Limit => {
-                (ErrorKind::Limit, "the run reached a limit before it gave the object that was asked for")
-            }
-            EndReason::Model(StopReason::Length) => {
-                (ErrorKind::Limit, "the answer reached its output limit before the object was whole; raise the limit")
-            }
-            EndReason::Model(StopReason::Refusal | StopReason::ContentFilter) => {
-                (ErrorKind::ContentFilter, "the model declined, or a filter stopped it, so there is no object")
-            }
-            _ => return None,
-        };
-        Some(Error::new(kind, message))
     }
 
     /// The object, once it is there.

@@ -14,7 +14,7 @@ use super::restore::{OpenEntries, missing, read_nested, unknown};
 use super::run::{ModelCall, Phase, Run, Suspension};
 use super::session::{RestoreError, Session};
 use super::step_hooks::StepQuestion;
-use super::sub_agent::SubAgent;
+use super::sub_agent::Nested;
 use super::summarizing::{NextAttempt, Summarizing};
 use super::timers::{Purpose, Timer, Timers};
 use super::tools::Batch;
@@ -149,9 +149,9 @@ fn read_batch(
         }
         let agent = conversation.tools.find(&call.tool_name).and_then(|tool| tool.agent.as_ref());
         let session = match (agent, stage.object("session")) {
-            (Some(SubAgent(agent)), Some(state)) => {
-                let (conversation, run) = read_nested(call, &state, open, agent.clone())?;
-                Some(Box::new(Session::of_sub_agent(conversation, run)))
+            (Some(agent), Some(state)) => {
+                let (conversation, run) = read_nested(call, &state, open, agent.definition().clone())?;
+                Some(Nested::new(Session::of_sub_agent(conversation, run)))
             }
             _ => None,
         };

@@ -235,8 +235,8 @@ impl Serialize for Call {
             | Stage::Running { input } => self.write_input(&mut map, input)?,
             Stage::Delegated { input } => {
                 self.write_input(&mut map, input)?;
-                if let Some(session) = &self.session {
-                    map.serialize_entry("session", &session.state())?;
+                if let Some(nested) = &self.session {
+                    map.serialize_entry("session", &nested.session.state())?;
                 }
             }
             Stage::AskingAfter { hook, input, output } => {

@@ -82,8 +82,9 @@ impl Script {
         if self.wants_object {
             let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
             let schema = OutputSchema::new("answer", RawJson::parse(schema).expect("it is JSON"));
-            agent.output =
-                Some(OutputDefinition { has_validator: self.has_validator, ..OutputDefinition::new(schema) });
+            let mut output = OutputDefinition::new(schema);
+            output.has_validator = self.has_validator;
+            agent.output = Some(output);
         }
         if self.has_fallbacks {
             // As many as a script has failures.

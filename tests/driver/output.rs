@@ -41,7 +41,9 @@ fn a_validator_of_the_program_is_asked() {
         if weather.degrees > 60 { Err("degrees are in Celsius".to_owned()) } else { Ok(HookReply::Continue) }
     };
     let mut runner = runner(&host, &model).hooks(Hooks::default(), plausible);
-    runner.agent_mut().output = Some(OutputDefinition { has_validator: true, ..OutputDefinition::new(weather()) });
+    let mut output = OutputDefinition::new(weather());
+    output.has_validator = true;
+    runner.agent_mut().output = Some(output);
     let answer = host.block_on(runner.run("Weather?")).unwrap();
     assert_eq!(answer.output.unwrap().read::<Weather>().unwrap().degrees, 9);
 }

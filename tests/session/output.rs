@@ -1,7 +1,5 @@
 //! Runs whose last answer is an object.
 
-use std::sync::Arc;
-
 use crablet::ErrorKind;
 use crablet::agent::{
     Agent, Effect, EndReason, Event, EventKind, HookQuestion, HookReply, Input, InputError, OutputDefinition, Policy,
@@ -19,8 +17,9 @@ fn asking(has_validator: bool) -> Agent {
 }
 
 fn with_schema(schema: &str, has_validator: bool) -> Agent {
-    let schema = Arc::new(OutputSchema::new("weather", raw(schema)));
-    Agent { output: Some(OutputDefinition { schema, has_validator }), ..agent(vec![tool("t")]) }
+    let mut output = OutputDefinition::new(OutputSchema::new("weather", raw(schema)));
+    output.has_validator = has_validator;
+    Agent { output: Some(output), ..agent(vec![tool("t")]) }
 }
 
 fn ended(host: &Harness) -> Option<&str> {

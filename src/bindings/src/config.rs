@@ -47,7 +47,9 @@ fn read_output(object: &Object<'_>) -> Result<OutputDefinition, Error> {
     let mut schema = OutputSchema::new(object.string("name").unwrap_or_default(), schema);
     schema.description = object.string("description");
     let has_validator = object.boolean("hasValidator").unwrap_or(false);
-    Ok(OutputDefinition { has_validator, ..OutputDefinition::new(schema) })
+    let mut output = OutputDefinition::new(schema);
+    output.has_validator = has_validator;
+    Ok(output)
 }
 
 /// Reads a model, which JavaScript knows by its number.
