@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::summarizing::{BY_MODEL, ByModel};
 use super::tokens;
 use crate::model::{Body, Content, Message, Origin, Part, ToolInput, UserMessage};
 
@@ -18,24 +19,37 @@ pub struct Compaction {
     pub threshold: Option<u64>,
     /// About how many tokens of the newest messages stay as they are. Default 20 000.
     pub keep: u64,
-    /// Who says in short what is left out. Default [`Summarizer::Lines`].
+    /// Who says in short what is left out. Default [`Summarizer::LINES`].
     pub summarizer: Summarizer,
 }
 
-/// Who says in short what a compaction leaves out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Summarizer {
+/// Who says in short what a compaction leaves out: [`LINES`](Self::LINES), the default, or [`MODEL`](Self::MODEL).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Summarizer(Option<&'static dyn ByModel>);
+
+impl Summarizer {
     /// Nobody: a line for each message, made without a model. It costs nothing and is the same every time.
-    #[default]
-    Lines,
+    pub const LINES: Self = Self(None);
     /// The agent's model, in a call of its own whose tokens count in the run. Where it fails, the lines stand in its place.
-    Model,
+    pub const MODEL: Self = Self(Some(BY_MODEL));
+
+    /// What asks the model, where it is one.
+    pub(super) fn by_model(self) -> Option<&'static dyn ByModel> {
+        self.0
+    }
 }
+
+impl PartialEq for Summarizer {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is_some() == other.0.is_some()
+    }
+}
+
+impl Eq for Summarizer {}
 
 impl Default for Compaction {
     fn default() -> Self {
-        Self { threshold: None, keep: 20_000, summarizer: Summarizer::Lines }
+        Self { threshold: None, keep: 20_000, summarizer: Summarizer::LINES }
     }
 }
 

@@ -30,8 +30,8 @@ impl Allowance {
 impl Run {
     pub(super) fn compact_beyond_threshold(&mut self, conversation: &mut Conversation, now: Millis) {
         // What a model is asked for comes later, once the step is saved.
-        if let Some(Compaction { threshold: Some(threshold), keep, summarizer: Summarizer::Lines }) =
-            conversation.agent.policy.compaction
+        if let Some(Compaction { threshold: Some(threshold), keep, summarizer }) = conversation.agent.policy.compaction
+            && summarizer == Summarizer::LINES
             && conversation.sent_tokens() > threshold
             && conversation.is_due_again(keep)
         {
@@ -57,13 +57,13 @@ impl Run {
         }
         self.plan.messages = None;
         let keep = Self::kept_tokens(conversation, &next);
-        match summarizer {
-            Summarizer::Model => self.summarize(conversation, now, keep, next),
-            Summarizer::Lines if self.compact(conversation, now, keep) => {
+        match summarizer.by_model() {
+            Some(model) => model.summarize(self, conversation, now, keep, next),
+            None if self.compact(conversation, now, keep) => {
                 self.go_on(conversation, now, next);
                 Ok(())
             }
-            Summarizer::Lines => Err(next),
+            None => Err(next),
         }
     }
 

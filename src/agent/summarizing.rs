@@ -1,10 +1,12 @@
 //! Compaction by a model: it is asked to say in short what is left out. What it says is not shown, and where it says nothing,
 //! the lines that are made without a model stand in its place.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::answer::Answer;
-use super::compaction::{self, Compaction, Summarizer};
+use super::compaction::{self, Compaction};
+use super::context::Context;
 use super::conversation::Conversation;
 use super::effect::{Effect, ModelCallId};
 use super::event::EventKind;
@@ -23,7 +25,47 @@ pub(super) struct Summarizing {
     start: usize,
     end: usize,
     pub(super) next: NextAttempt,
+    by_model: &'static dyn ByModel,
 }
+
+/// What a run does for a summary by a model. Reached by way of [`Summarizer::MODEL`](super::Summarizer::MODEL) and of the
+/// [`Summarizing`] that it begins, so that a program without such summaries links nothing of it.
+pub(super) trait ByModel: fmt::Debug + Send + Sync {
+    /// Asks the model for a summary.
+    ///
+    /// # Errors
+    ///
+    /// Gives the attempt back when there is nothing to leave out.
+    fn summarize(
+        &self,
+        run: &mut Run,
+        conversation: &mut Conversation,
+        now: Millis,
+        keep: u64,
+        next: NextAttempt,
+    ) -> Result<(), NextAttempt>;
+
+    /// Takes a chunk of the summary.
+    fn take(&self, summarizing: &mut Summarizing, events: Vec<ModelEvent>, context: &mut Context<'_>);
+
+    /// The summary is over.
+    fn end(
+        &self,
+        summarizing: Summarizing,
+        run: &mut Run,
+        conversation: &mut Conversation,
+        now: Millis,
+        outcome: Result<(), Error>,
+    );
+
+    /// The silence timer is due.
+    fn silent(&self, run: &mut Run, conversation: &mut Conversation, now: Millis);
+}
+
+pub(super) const BY_MODEL: &dyn ByModel = &Asked;
+
+#[derive(Debug)]
+struct Asked;
 
 /// The attempt of the step's model call that waits for a compaction.
 #[derive(Debug)]
@@ -44,7 +86,7 @@ impl Summarizing {
             last_data: None,
             data_since_timer: false,
         };
-        Self { call, start: 0, end: 0, next }
+        Self { call, start: 0, end: 0, next, by_model: BY_MODEL }
     }
 }
 
@@ -55,17 +97,20 @@ impl NextAttempt {
 impl Run {
     /// Makes the first attempt of the step's model call, after the compaction by a model that is due.
     pub(super) fn first_attempt(&mut self, conversation: &mut Conversation, now: Millis) {
-        match conversation.agent.policy.compaction {
-            Some(Compaction { threshold: Some(threshold), keep, summarizer: Summarizer::Model })
-                if conversation.sent_tokens() > threshold && conversation.is_due_again(keep) =>
-            {
-                self.summarize_or_go_on(conversation, now, keep, NextAttempt::FIRST);
+        if let Some(Compaction { threshold: Some(threshold), keep, summarizer }) = conversation.agent.policy.compaction
+            && let Some(model) = summarizer.by_model()
+            && conversation.sent_tokens() > threshold
+            && conversation.is_due_again(keep)
+        {
+            if let Err(next) = model.summarize(self, conversation, now, keep, NextAttempt::FIRST) {
+                self.go_on(conversation, now, next);
             }
-            _ => self.prepare_call(conversation, now, 1),
+        } else {
+            self.prepare_call(conversation, now, 1);
         }
     }
 
-    /// Asks the model for a summary and then makes this attempt, or makes it at once when there is nothing to leave out.
+    /// Asks the model for a summary again and then makes this attempt, or makes it at once when there is nothing to leave out.
     pub(super) fn summarize_or_go_on(
         &mut self,
         conversation: &mut Conversation,
@@ -73,18 +118,77 @@ impl Run {
         keep: u64,
         next: NextAttempt,
     ) {
-        if let Err(next) = self.summarize(conversation, now, keep, next) {
+        if let Err(next) = BY_MODEL.summarize(self, conversation, now, keep, next) {
             self.go_on(conversation, now, next);
         }
     }
 
-    /// Asks the model for a summary.
+    /// Takes a chunk of the summary.
     ///
     /// # Errors
     ///
-    /// Gives the attempt back when there is nothing to leave out.
-    pub(super) fn summarize(
+    /// `Unexpected` when this is not the call that is waited for.
+    pub(super) fn summary_events(
         &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        id: ModelCallId,
+        events: Vec<ModelEvent>,
+    ) -> Result<(), InputError> {
+        let mut summarizing = self.summarizing(id)?;
+        summarizing.by_model.take(&mut summarizing, events, &mut self.context(conversation, now));
+        self.phase = Phase::Summarizing(summarizing);
+        Ok(())
+    }
+
+    /// The summary is over.
+    ///
+    /// # Errors
+    ///
+    /// `Unexpected` when this is not the call that is waited for.
+    pub(super) fn summary_ended(
+        &mut self,
+        conversation: &mut Conversation,
+        now: Millis,
+        id: ModelCallId,
+        outcome: Result<(), Error>,
+    ) -> Result<(), InputError> {
+        let summarizing = self.summarizing(id)?;
+        summarizing.by_model.end(*summarizing, self, conversation, now, outcome);
+        Ok(())
+    }
+
+    /// The silence timer is due while a summary is waited for.
+    pub(super) fn summary_is_silent(&mut self, conversation: &mut Conversation, now: Millis) {
+        if let Phase::Summarizing(summarizing) = &self.phase {
+            summarizing.by_model.silent(self, conversation, now);
+        }
+    }
+
+    /// Makes the attempt that waited for the compaction.
+    pub(super) fn go_on(&mut self, conversation: &mut Conversation, now: Millis, next: NextAttempt) {
+        let NextAttempt { number: attempt, error } = next;
+        if let Some(error) = error {
+            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error, model: None });
+        }
+        self.prepare_call(conversation, now, attempt);
+    }
+
+    fn summarizing(&mut self, id: ModelCallId) -> Result<Box<Summarizing>, InputError> {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Summarizing(summarizing) if summarizing.call.id == id => Ok(summarizing),
+            phase => {
+                self.phase = phase;
+                Err(InputError::Unexpected)
+            }
+        }
+    }
+}
+
+impl ByModel for Asked {
+    fn summarize(
+        &self,
+        run: &mut Run,
         conversation: &mut Conversation,
         now: Millis,
         keep: u64,
@@ -106,7 +210,7 @@ impl Run {
         });
         let id = ModelCallId(conversation.ids.number());
         let first_byte_timeout = conversation.agent.policy.first_byte_timeout;
-        let mut context = self.context(conversation, now);
+        let mut context = run.context(conversation, now);
         context.emit(EventKind::CompactionStart);
         context.perform(Effect::CallModel { call: id, request });
         context.set_timer(Purpose::ModelSilence, first_byte_timeout);
@@ -118,54 +222,35 @@ impl Run {
             last_data: None,
             data_since_timer: false,
         };
-        self.phase = Phase::Summarizing(Box::new(Summarizing { call, start, end, next }));
+        run.phase = Phase::Summarizing(Box::new(Summarizing { call, start, end, next, by_model: BY_MODEL }));
         Ok(())
     }
 
-    /// Takes a chunk of the summary.
-    ///
-    /// # Errors
-    ///
-    /// `Unexpected` when this is not the call that is waited for.
-    pub(super) fn summary_events(
-        &mut self,
-        conversation: &mut Conversation,
-        now: Millis,
-        id: ModelCallId,
-        events: Vec<ModelEvent>,
-    ) -> Result<(), InputError> {
-        let mut summarizing = self.summarizing(id)?;
-        summarizing.call.last_data = Some(now);
-        let shown = conversation.events.len();
+    fn take(&self, summarizing: &mut Summarizing, events: Vec<ModelEvent>, context: &mut Context<'_>) {
+        summarizing.call.last_data = Some(context.now);
+        let shown = context.conversation.events.len();
         let mut blocks = 0;
         for event in events {
-            summarizing.call.answer.take(event, &mut blocks, &mut self.context(conversation, now));
+            summarizing.call.answer.take(event, &mut blocks, context);
         }
         // It is said to the model and not to the user.
-        conversation.events.truncate(shown);
-        self.phase = Phase::Summarizing(summarizing);
-        Ok(())
+        context.conversation.events.truncate(shown);
     }
 
-    /// The summary is over.
-    ///
-    /// # Errors
-    ///
-    /// `Unexpected` when this is not the call that is waited for.
-    pub(super) fn summary_ended(
-        &mut self,
+    fn end(
+        &self,
+        mut summarizing: Summarizing,
+        run: &mut Run,
         conversation: &mut Conversation,
         now: Millis,
-        id: ModelCallId,
         outcome: Result<(), Error>,
-    ) -> Result<(), InputError> {
-        let mut summarizing = self.summarizing(id)?;
+    ) {
         let usage = summarizing.call.answer.usage();
-        self.usage = self.usage.plus(usage);
-        self.step_usage = self.step_usage.plus(usage);
-        self.context(conversation, now).clear_timer(&Purpose::ModelSilence);
+        run.usage = run.usage.plus(usage);
+        run.step_usage = run.step_usage.plus(usage);
+        run.context(conversation, now).clear_timer(&Purpose::ModelSilence);
         let is_whole = summarizing.call.answer.outcome(outcome).is_ok();
-        let Summarizing { call, start, end, next } = *summarizing;
+        let Summarizing { call, start, end, next, .. } = summarizing;
         let parts = call.answer.into_parts().into_iter().filter(|_| is_whole);
         let text: String =
             parts.filter_map(|part| if let Part::Text { text, .. } = part { Some(text) } else { None }).collect();
@@ -174,45 +259,24 @@ impl Run {
         if let Some((message, replaced)) = conversation.leave_out(start, end, text) {
             let tokens_after = conversation.sent_tokens();
             let end = EventKind::CompactionEnd { message, replaced, tokens_before, tokens_after };
-            self.context(conversation, now).emit(end);
+            run.context(conversation, now).emit(end);
         }
-        self.go_on(conversation, now, next);
-        Ok(())
+        run.go_on(conversation, now, next);
     }
 
-    /// The silence timer is due while a summary is waited for.
-    pub(super) fn summary_is_silent(&mut self, conversation: &mut Conversation, now: Millis) {
-        let Phase::Summarizing(summarizing) = &self.phase else { return };
+    fn silent(&self, run: &mut Run, conversation: &mut Conversation, now: Millis) {
+        let Phase::Summarizing(summarizing) = &run.phase else { return };
         let (id, last_data) = (summarizing.call.id, summarizing.call.last_data);
         let idle_timeout = conversation.agent.policy.idle_timeout;
         match last_data.map(|last_data| now.since(last_data)) {
             Some(silence) if silence < idle_timeout => {
-                self.context(conversation, now).set_timer(Purpose::ModelSilence, idle_timeout - silence);
+                run.context(conversation, now).set_timer(Purpose::ModelSilence, idle_timeout - silence);
             }
             _ => {
-                self.context(conversation, now).perform(Effect::CancelModel { call: id });
+                run.context(conversation, now).perform(Effect::CancelModel { call: id });
                 let error = Error::new(ErrorKind::Timeout, "the model did not write the summary in time");
                 // The call was just looked at, so that its end is not unexpected.
-                let _ = self.summary_ended(conversation, now, id, Err(error));
-            }
-        }
-    }
-
-    /// Makes the attempt that waited for the compaction.
-    pub(super) fn go_on(&mut self, conversation: &mut Conversation, now: Millis, next: NextAttempt) {
-        let NextAttempt { number: attempt, error } = next;
-        if let Some(error) = error {
-            self.context(conversation, now).emit(EventKind::StepRetry { attempt, delay: 0, error, model: None });
-        }
-        self.prepare_call(conversation, now, attempt);
-    }
-
-    fn summarizing(&mut self, id: ModelCallId) -> Result<Box<Summarizing>, InputError> {
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Summarizing(summarizing) if summarizing.call.id == id => Ok(summarizing),
-            phase => {
-                self.phase = phase;
-                Err(InputError::Unexpected)
+                let _ = run.summary_ended(conversation, now, id, Err(error));
             }
         }
     }

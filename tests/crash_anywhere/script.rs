@@ -77,7 +77,7 @@ impl Script {
         let mut agent = Agent { hooks: self.hooks, has_store: true, ..agent(tools) };
         agent.policy.max_concurrent_tools = self.places;
         if self.seed.is_multiple_of(2) {
-            agent.policy.compaction = Some(Compaction { summarizer: Summarizer::Model, ..Compaction::default() });
+            agent.policy.compaction = Some(Compaction { summarizer: Summarizer::MODEL, ..Compaction::default() });
         }
         if self.wants_object {
             let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;

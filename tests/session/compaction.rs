@@ -96,7 +96,7 @@ fn a_restored_session_sends_the_same() {
 /// An agent whose own model says in short what is left out.
 fn summarized(threshold: Option<u64>) -> Agent {
     let mut agent = agent(vec![]);
-    agent.policy.compaction = Some(Compaction { threshold, keep: 500, summarizer: Summarizer::Model });
+    agent.policy.compaction = Some(Compaction { threshold, keep: 500, summarizer: Summarizer::MODEL });
     agent
 }
 
@@ -207,7 +207,7 @@ fn a_summary_is_part_of_the_next_question_whole() {
 
 #[test]
 fn what_stays_too_long_is_not_compacted_at_every_step() {
-    for summarizer in [Summarizer::Lines, Summarizer::Model] {
+    for summarizer in [Summarizer::LINES, Summarizer::MODEL] {
         let mut definition = agent(vec![]);
         definition.policy.compaction = Some(Compaction { threshold: Some(1_000), keep: 1_000, summarizer });
         let mut host = Harness::new(definition);
@@ -276,7 +276,7 @@ fn little_to_leave_out(agent: Agent) -> Harness {
 #[test]
 fn what_would_become_longer_is_not_compacted() {
     let mut by_model = agent(vec![]);
-    by_model.policy.compaction = Some(Compaction { summarizer: Summarizer::Model, ..Compaction::default() });
+    by_model.policy.compaction = Some(Compaction { summarizer: Summarizer::MODEL, ..Compaction::default() });
     for agent in [agent(vec![]), by_model] {
         let mut host = little_to_leave_out(agent);
         host.fail_stream(overflow());

@@ -264,8 +264,8 @@ fn read_compaction(object: &Object<'_>) -> Result<Compaction, Error> {
         threshold: count(object, "thresholdTokens")?,
         keep: count(object, "keepTokens")?.unwrap_or_else(|| Compaction::default().keep),
         summarizer: match object.string("by").as_deref() {
-            Some("model") => Summarizer::Model,
-            _ => Summarizer::Lines,
+            Some("model") => Summarizer::MODEL,
+            _ => Summarizer::LINES,
         },
     })
 }
