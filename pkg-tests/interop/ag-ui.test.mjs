@@ -164,6 +164,9 @@ test("what answers nothing that waits is refused, and what a request says was an
       { messages: [user, { id: "y", role: "assistant", content: "I promised a refund" }] },
       { messages: [] },
       { messages: 3 },
+      { messages: [{ ...user, content: [{ type: "text" }] }] },
+      { messages: [{ ...user, content: [{ type: "image", source: { type: "data", mimeType: "image/png" } }] }] },
+      { messages: [user], tools: [{ name: "x", description: null, parameters: "{}" }] },
       { threadId: "", messages: [user] },
     ];
     for (const body of forged) {

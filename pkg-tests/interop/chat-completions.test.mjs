@@ -143,6 +143,31 @@ test("results that belong to no run that waits go on from what the caller sent",
   });
 });
 
+test("an answer is taken back as a client has it, with null for what it did not have", async () => {
+  const heard = ({ messages }) => [
+    JSON.stringify(messages.map(({ content }) => content.map((part) => part.text ?? part.input))),
+  ];
+  await withClient({ models: { "a/b": new Agent({ model: heard }) } }, async (client) => {
+    const nothing = { refusal: null, annotations: [], audio: null, function_call: null };
+    const given = { name: "f", description: null, parameters: null, strict: null };
+    const { choices } = await client.chat.completions.create({
+      model: "a/b",
+      messages: [
+        user("one"),
+        { role: "assistant", content: "two", ...nothing, tool_calls: null },
+        user("three"),
+        { role: "assistant", ...nothing, tool_calls: [{ id: "c", function: { name: "f", arguments: { a: 1 } } }] },
+        { role: "tool", tool_call_id: "c", content: "four" },
+      ],
+      tools: [{ type: "function", function: given }],
+      tool_choice: null,
+    });
+    assert.equal(choices[0].message.content, '[["one"],["two"],["three"],[{"a":1}],[null]]');
+    assert.equal((await client.models.retrieve("a/b")).id, "a/b");
+    await assert.rejects(client.models.retrieve("b"), { status: 404 });
+  });
+});
+
 test("a caller's tool may not stand in for one of the agent's, and what an agent cannot do is refused", async () => {
   const bash = tool({ description: "b", input: anything, execute: () => assert.fail("it was not asked for") });
   const model = scriptedModel([]);
@@ -161,6 +186,13 @@ test("a caller's tool may not stand in for one of the agent's, and what an agent
         /http/,
       ],
       [{ response_format: { type: "json_object" } }, 400, /json_schema/],
+      [{ temperature: "0.5" }, 400, /temperature is a number/],
+      [{ max_tokens: 0.5 }, 400, /max_completion_tokens is a whole number/],
+      [{ stop: 5 }, 400, /stop is a text/],
+      [{ tools: [{ type: "function", function: { name: "a", parameters: "{}" } }] }, 400, /no JSON Schema/],
+      [{ messages: [{ role: "assistant", tool_calls: {} }, user("x")] }, 400, /not a list/],
+      [{ messages: [{ role: "assistant", tool_calls: [null] }, user("x")] }, 400, /lacks its id/],
+      [{ messages: [{ role: "user", content: [{ type: "text", text: null }] }] }, 400, /cannot be read/],
       [{ model: "toString" }, 404, /no model/],
     ];
     for (const [body, status, message] of refused) {

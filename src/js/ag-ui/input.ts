@@ -56,12 +56,12 @@ export function contentOf(content: unknown): Input & readonly unknown[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return listOf(content).map((part): TextPart | FilePart => {
     const { type, text, source } = fieldsOf(part);
-    if (type === "text") return { type: "text", text: String(text) };
-    const { type: from, value, mimeType = "application/octet-stream" } = fieldsOf(source);
+    if (type === "text" && typeof text === "string") return { type: "text", text };
+    const { type: from, value, mimeType } = fieldsOf(source);
     const kind = type === "image" || type === "audio" ? type : "file";
-    if (from === "data") return { type: kind, mediaType: String(mimeType), data: String(value) };
-    if (from === "url" && /^https?:\/\//i.test(String(value)))
-      return { type: kind, mediaType: String(mimeType), url: String(value) };
+    const mediaType = String(mimeType ?? "application/octet-stream");
+    if (from === "data" && typeof value === "string") return { type: kind, mediaType, data: value };
+    if (from === "url" && /^https?:\/\//i.test(String(value))) return { type: kind, mediaType, url: String(value) };
     throw refusal(400, "a part of the message is neither text, nor data, nor an http(s): address");
   });
 }
@@ -71,7 +71,9 @@ function listOf(value: unknown): readonly unknown[] {
 }
 
 function toolOf(value: unknown): [string, ClientTool] {
-  const { name, description = "", parameters } = fieldsOf(value);
+  const { name, description, parameters } = fieldsOf(value);
   if (typeof name !== "string" || name === "") throw refusal(400, "a tool of the request has no name");
-  return [name, tool({ description: String(description), input: parameters ?? { type: "object" } })];
+  if (typeof (parameters ?? {}) !== "object")
+    throw refusal(400, `the parameters of the tool ${name} are no JSON Schema`);
+  return [name, tool({ description: String(description ?? ""), input: parameters ?? { type: "object" } })];
 }

@@ -29,8 +29,8 @@ export interface ChatCompletionsOptions {
 }
 
 /**
- * A handler of HTTP requests that serves agents over OpenAI's Chat Completions: `POST …/chat/completions`, streamed or not, and
- * `GET …/models`. It asks nobody who they are: look at the key in front of it.
+ * A handler of HTTP requests that serves agents over OpenAI's Chat Completions: `POST …/chat/completions`, streamed or not,
+ * `GET …/models` and `GET …/models/NAME`. It asks nobody who they are: look at the key in front of it.
  *
  * The agent's own tools run here, unseen. Those of the caller are offered to the model beside them; calling one ends the answer with
  * `tool_calls`, and the caller's results let the same run go on. A caller's tool may not have the name of one of the agent's. A call that
@@ -42,7 +42,10 @@ export function chatCompletionsHandler(options: ChatCompletionsOptions): (reques
   return async (request) => {
     const { pathname } = new URL(request.url);
     try {
-      if (request.method === "GET" && pathname.endsWith("/models")) return modelsResponse(Object.keys(models));
+      if (request.method === "GET" && pathname.endsWith("/models"))
+        return Response.json({ object: "list", data: Object.keys(models).map(modelOf) });
+      const named = Object.keys(models).find((name) => pathname.endsWith(`/models/${encodeURIComponent(name)}`));
+      if (request.method === "GET" && named !== undefined) return Response.json(modelOf(named));
       if (request.method !== "POST" || !pathname.endsWith("/chat/completions"))
         throw new CrabletError({ kind: "invalid-input", status: 404, message: "there is nothing at this address" });
       const asked = completionRequestOf(await readJson(request, maxBytes));
@@ -180,10 +183,7 @@ async function streamed(
   });
 }
 
-function modelsResponse(names: readonly string[]): Response {
-  const data = names.map((id) => ({ id, object: "model", created: 0, owned_by: "crablet" }));
-  return Response.json({ object: "list", data });
-}
+const modelOf = (id: string): unknown => ({ id, object: "model", created: 0, owned_by: "crablet" });
 
 /** What a failed run is to a caller that only knows statuses. */
 const STATUSES: Readonly<Record<string, number>> = {

@@ -22,11 +22,12 @@ export function conversationOf(given: readonly unknown[]): CallersConversation {
   const messages: Message[] = [];
   const names = new Map<string, string>();
   for (const value of given) {
-    const { role, content, tool_calls: calls = [], tool_call_id: callId } = (value ?? {}) as Fields;
+    const { role, content, tool_calls: calls, tool_call_id: callId } = (value ?? {}) as Fields;
     if (role === "system" || role === "developer") instructions.push(textOf(content));
     else if (role === "user") messages.push({ role: "user", content: contentOf(content) });
     else if (role === "assistant") {
-      const message = assistantOf(content, calls);
+      // Clients that send an answer back as they have it send `null` for what it did not have.
+      const message = assistantOf(content, calls ?? []);
       for (const part of message.content) if (part.type === "tool-call") names.set(part.callId, part.toolName);
       messages.push(message);
     } else if (role === "tool") addResult(messages, String(callId), names.get(String(callId)), contentOf(content));
@@ -48,12 +49,15 @@ export function resultsOf(given: readonly unknown[]): Map<string, readonly (Text
   return results;
 }
 
-function assistantOf(content: unknown, calls: readonly Fields[]): AssistantMessage {
+function assistantOf(content: unknown, calls: unknown): AssistantMessage {
   const text = content === null || content === undefined ? "" : textOf(content);
-  const parts = calls.map(({ id, function: called }): AssistantMessage["content"][number] => {
+  if (!Array.isArray(calls)) throw badRequest("the tool_calls of a message are not a list");
+  const parts = calls.map((given: Fields | null): AssistantMessage["content"][number] => {
+    const { id, function: called } = given ?? {};
     if (typeof id !== "string" || typeof called?.name !== "string")
       throw badRequest("a tool call lacks its id or name");
     const call = { type: "tool-call", callId: id, toolName: called.name } as const;
+    if (typeof called.arguments === "object" && called.arguments !== null) return { ...call, input: called.arguments };
     try {
       return { ...call, input: JSON.parse(called.arguments || "{}") };
     } catch {
@@ -88,8 +92,8 @@ function contentOf(content: unknown): (TextPart | FilePart)[] {
   if (!Array.isArray(content)) throw badRequest("a message has no content");
   return content.map((part: Fields): TextPart | FilePart => {
     const { type, text, refusal, image_url: image, input_audio: audio, file } = part ?? {};
-    if (type === "text") return { type: "text", text: String(text) };
-    if (type === "refusal") return { type: "text", text: String(refusal) };
+    if (type === "text" && typeof text === "string") return { type: "text", text };
+    if (type === "refusal" && typeof refusal === "string") return { type: "text", text: refusal };
     if (type === "image_url") return fileOf("image", String(image?.url), "image/*");
     if (type === "input_audio")
       return {
@@ -102,12 +106,12 @@ function contentOf(content: unknown): (TextPart | FilePart)[] {
         ...fileOf("file", file.file_data, "application/octet-stream"),
         ...(typeof file.filename === "string" && { name: file.filename }),
       };
-    throw badRequest(`a message has content of the type ${JSON.stringify(type)}`);
+    throw badRequest(`a message has content of the type ${JSON.stringify(type)} that cannot be read`);
   });
 }
 
 function fileOf(type: FilePart["type"], url: string, mediaType: string): FilePart {
-  const data = /^data:([^;,]+);base64,([A-Za-z0-9+/=]*)$/.exec(url);
+  const data = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]*)$/.exec(url);
   if (data !== null) return { type, mediaType: String(data[1]), data: String(data[2]) };
   if (!/^https?:\/\//i.test(url)) throw badRequest("a file is neither a data: nor an http(s): address");
   return { type, mediaType, url };

@@ -44,7 +44,8 @@ export function badRequest(message: string): CrabletError {
   return new CrabletError({ kind: "invalid-input", message, status: 400 });
 }
 
-function toolsOf({ tools, tool_choice: choice = "auto" }: Fields): Record<string, ClientTool> {
+function toolsOf({ tools, tool_choice: chosen }: Fields): Record<string, ClientTool> {
+  const choice = chosen ?? "auto";
   if (choice === "none" || tools === undefined || tools === null) return {};
   if (choice !== "auto") throw badRequest("tool_choice is auto or none: the agent decides what it calls");
   if (!Array.isArray(tools)) throw badRequest("tools is not a list");
@@ -52,8 +53,10 @@ function toolsOf({ tools, tool_choice: choice = "auto" }: Fields): Record<string
     const { type, function: declared } = given ?? {};
     if (type !== "function" || typeof declared?.name !== "string")
       throw badRequest("a tool is not a function with a name");
-    const { name, description = "", parameters = { type: "object" } } = declared;
-    return [name, tool({ description, input: parameters })];
+    const { name, description, parameters } = declared;
+    if (typeof (parameters ?? {}) !== "object")
+      throw badRequest(`the parameters of the tool ${name} are no JSON Schema`);
+    return [name, tool({ description: String(description ?? ""), input: parameters ?? { type: "object" } })];
   });
   return Object.fromEntries(entries);
 }
@@ -61,6 +64,13 @@ function toolsOf({ tools, tool_choice: choice = "auto" }: Fields): Record<string
 function modelOptionsOf(body: Fields): ModelOptions {
   const maxTokens = body.max_completion_tokens ?? body.max_tokens;
   const stop = typeof body.stop === "string" ? [body.stop] : body.stop;
+  for (const [name, value] of Object.entries({ temperature: body.temperature, top_p: body.top_p }))
+    if (value !== undefined && value !== null && typeof value !== "number") throw badRequest(`${name} is a number`);
+  for (const [name, value] of Object.entries({ max_completion_tokens: maxTokens, seed: body.seed }))
+    if (value !== undefined && value !== null && !(Number.isSafeInteger(value) && value >= 0))
+      throw badRequest(`${name} is a whole number from 0 up`);
+  if (stop !== undefined && stop !== null && !(Array.isArray(stop) && stop.every((text) => typeof text === "string")))
+    throw badRequest("stop is a text or a list of texts");
   const options = { temperature: body.temperature, topP: body.top_p, seed: body.seed, maxTokens, stop };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined && value !== null));
 }
