@@ -122,6 +122,34 @@ test("an agent uses the tools of a server in the same page", async () => {
   await agent.close();
 });
 
+test("a result that cannot be told whole has failed, and what is no word for no approval asks for one", async () => {
+  const results = {
+    aFunction: () => () => {},
+    aGenerator: function* () {
+      yield 1;
+    },
+    noContent: () => toolOutput({}),
+    anotherContent: () => toolOutput({ content: 5 }),
+    anotherPart: () => toolOutput({ content: [{ type: "json", value: 1 }] }),
+    noText: () => toolOutput({ content: [{ type: "text" }] }),
+  };
+  const tools = Object.entries(results).map(([name, execute]) => [
+    name,
+    tool({ description: "d", input: anything, execute }),
+  ]);
+  const risky = tool({ description: "d", input: anything, needsApproval: "true", execute: () => "ran" });
+  const server = new McpServer({ name: "s", version: "1", tools: { ...Object.fromEntries(tools), risky } });
+  const [ours, theirs] = mcp.pair();
+  server.connect(theirs);
+  const client = await mcp.connect(mcp.port(ours));
+  for (const name of [...Object.keys(results), "risky"]) {
+    const { isError, content } = await client.callTool(name, {});
+    assert.ok(isError, name);
+    assert.equal(typeof content[0].text, "string", name);
+  }
+  await client.close();
+});
+
 test("over a MessagePort, with progress, files and failures", async () => {
   const { port1, port2 } = new MessageChannel();
   const server = new McpServer({

@@ -297,7 +297,7 @@ export class Connection {
 
   /** Why a tool that needs an approval does not run. */
   async #refusal(toolName: string, { needsApproval }: ServerTool, input: unknown): Promise<string | undefined> {
-    const isAsked = typeof needsApproval === "function" ? await needsApproval(input) : needsApproval === true;
+    const isAsked = typeof needsApproval === "function" ? await needsApproval(input) : (needsApproval ?? false);
     if (!isAsked) return undefined;
     const { approve } = this.#served();
     if (approve === undefined) return "this call needs the approval of a person, and there is nobody to ask";

@@ -81,6 +81,7 @@ export class McpServer {
     const listener = ({ data }: { readonly data: unknown }): void => connection.receive(data);
     const close = (): void => {
       port.removeEventListener?.("message", listener);
+      options.signal?.removeEventListener("abort", close);
       connection.close();
     };
     port.addEventListener("message", listener);

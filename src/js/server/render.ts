@@ -1,5 +1,6 @@
 // What is sent, in the words of each revision.
 import { toBase64 } from "../base64.js";
+import { invalidInput } from "../error.js";
 import { outputOf } from "../tool.js";
 import type { PromptMessage, ResourceContent, ServerPrompt, ServerResource, ServerTool } from "./catalog.js";
 import { schemaFaults } from "./check-schema.js";
@@ -64,11 +65,14 @@ export function toolResult(name: string, tool: ServerTool, returned: unknown, ve
     const faults = schemaFaults(tool.outputSchema, output);
     if (faults.length > 0) return failedTool(`the result of ${name} is not what it promised: ${faults.join("; ")}`);
   }
+  const value = content === undefined ? JSON.stringify(output) : "";
+  if (value === undefined || (content !== undefined && !Array.isArray(content)))
+    throw invalidInput(`${name} returned nothing that JSON can hold, or a result without content`);
   const hasValue = output !== undefined && typeof output !== "string";
   const isKnown = version === STATELESS || (version >= "2025-06-18" && fields(output) !== undefined);
   return {
     // For clients that do not know structured results.
-    content: (content ?? [{ type: "text", text: JSON.stringify(output) }]).map((part) => block(part, version)),
+    content: (content ?? [{ type: "text", text: value }]).map((part) => block(part, version)),
     ...(hasValue && isKnown && { structuredContent: output }),
     isError,
   };
@@ -82,7 +86,7 @@ export function failedTool(reason: string): Fields {
 /** A part of a tool's content as a block of the protocol. */
 function block(part: Fields, version: string): Fields {
   const { type, text, mediaType, data, url, name } = part;
-  if (type === "text") return { type: "text", text };
+  if (type === "text" && typeof text === "string") return { type: "text", text };
   if (type === "resource") return part;
   if (type === "resource_link") return version >= "2025-06-18" ? part : { type: "text", text: part.uri };
   const mimeType = String(mediaType ?? part.mimeType ?? "application/octet-stream");
@@ -90,7 +94,11 @@ function block(part: Fields, version: string): Fields {
     return version >= "2025-06-18"
       ? { type: "resource_link", uri: url, name: name ?? url, mimeType }
       : { type: "text", text: url };
-  const blob = data instanceof Uint8Array ? toBase64(data) : String(data);
+  const blob = data instanceof Uint8Array ? toBase64(data) : data;
+  if (typeof blob !== "string")
+    throw invalidInput(
+      `the result has content of the type ${JSON.stringify(type)} that is no text, and has no data and no url`,
+    );
   if (mimeType.startsWith("image/")) return { type: "image", data: blob, mimeType };
   if (mimeType.startsWith("audio/") && version >= "2025-03-26") return { type: "audio", data: blob, mimeType };
   return { type: "resource", resource: { uri: `file:///${name ?? "result"}`, mimeType, blob } };
