@@ -2,7 +2,7 @@
 import { Agent, tool } from "crablet";
 import { useAgent, useSession } from "crablet/react";
 import { scriptedModel } from "crablet/test";
-import { createElement as h, StrictMode, useState } from "react";
+import { Activity, createElement as h, StrictMode, useState } from "react";
 import { createRoot, hydrateRoot } from "react-dom/client";
 import { renderToString } from "react-dom/server";
 
@@ -188,6 +188,29 @@ window.react = {
       chatOf().send("d");
       await until(() => shown() === "idle user:c|assistant:three|user:d|assistant:four");
       return { complaints };
+    },
+
+    async "goes on when it is shown again after it was hidden"() {
+      let made = 0;
+      const agent = () => {
+        made += 1;
+        return new Agent({ model: ({ messages }) => [`answer ${messages.length}`] });
+      };
+      const shownAs = (mode) => h(StrictMode, null, h(Activity, { mode }, h(OfAgent, { agent })));
+      mount(h(Activity, { mode: "visible" }, h(OfAgent, { agent })));
+      await until(() => chatOf().status === "idle");
+      chatOf().send("a");
+      await until(() => shown() === "idle user:a|assistant:answer 1");
+      const before = chatOf().session;
+      root.render(shownAs("hidden"));
+      await until(() => document.querySelector("output").style.display === "none");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const first = made;
+      root.render(shownAs("visible"));
+      await until(() => chatOf().session !== before && document.querySelector("output").style.display !== "none");
+      chatOf().send("b");
+      await until(() => shown() === "idle user:a|assistant:answer 1|user:b|assistant:answer 3");
+      return { isMadeAgain: made > first, complaints };
     },
 
     async "renders on a server and is hydrated"() {

@@ -19,6 +19,7 @@ const EXPECTED = {
   "goes on with a saved approval": { status: "interrupted", last: "done" },
   "stops, and aborts when the component goes": { aborted: [true, true] },
   "another agent begins another conversation, and two components share a session": {},
+  "goes on when it is shown again after it was hidden": { isMadeAgain: true },
   "renders on a server and is hydrated": { html: "<output>idle user:hi|assistant:hello</output>" },
 };
 

@@ -20,18 +20,18 @@ export function useAgent<T extends ToolSet>(
   agent: Agent<T> | (() => Agent<T>),
   { saved, ...options }: UseAgentOptions = {},
 ): UsedSession<T> {
-  const begin = (): Held<T> => {
+  const begin = (from = saved): Held<T> => {
     const made = typeof agent === "function" ? agent() : agent;
-    return { given: agent, agent: made, isOwn: made !== agent, session: made.session(saved) };
+    return { given: agent, agent: made, isOwn: made !== agent, session: made.session(from), isClosed: false };
   };
-  const [first, setHeld] = useState(begin);
+  const [first, setHeld] = useState(() => begin());
   let held = first;
   // A function is another one at each render, and means the same.
   if (typeof agent !== "function" && held.given !== agent) {
     held = begin();
     setHeld(held);
   }
-  useEnd(held);
+  useEnd(held, () => setHeld(begin(held.session.toJSON())));
   return useSession(held.session, options);
 }
 
@@ -40,19 +40,30 @@ interface Held<T extends ToolSet> {
   readonly agent: Agent<T>;
   readonly isOwn: boolean;
   readonly session: Session<T>;
+  isClosed: boolean;
 }
 
-/** Ends what a component holds when it goes. Strict mode mounts it twice in one turn, which is no end. */
-function useEnd(held: Held<any>): void {
+/**
+ * Ends what a component holds when it goes. Strict mode mounts it twice in one turn, which is no end. One that comes back with its
+ * state, since React only hid it (`<Activity>`), begins again where it was.
+ */
+function useEnd(held: Held<any>, beginAgain: () => void): void {
   const mounted = useRef<Held<any> | undefined>(undefined);
+  const latest = useRef(beginAgain);
+  useEffect(() => {
+    latest.current = beginAgain;
+  });
   useEffect(() => {
     mounted.current = held;
+    if (held.isClosed) latest.current();
     return () => {
       mounted.current = undefined;
       queueMicrotask(() => {
         if (mounted.current === held) return;
         held.session.abort();
-        if (held.isOwn) void held.agent.close();
+        if (!held.isOwn) return;
+        held.isClosed = true;
+        void held.agent.close();
       });
     };
   }, [held]);
