@@ -1,5 +1,5 @@
 // The declarations, as users with strict settings compile them: two fixtures, what real runs give, and every TypeScript block of the guides.
-import { cp, readdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { run } from "../lib/process.mjs";
 import { repository } from "../lib/project.mjs";
@@ -32,10 +32,19 @@ export default async function types(project) {
   await writeFile(join(folder, "events.ts"), literals(events));
 
   const compiler = join(project.folder, "node_modules/typescript/bin/tsc");
+  // Every entry, for programs whose library is older than what the declarations name.
+  const { exports } = JSON.parse(await readFile(join(project.folder, "node_modules/crablet/package.json"), "utf8"));
+  const entries = Object.keys(exports).filter((entry) => exports[entry].types !== undefined);
+  const imports = entries.map((entry, index) => `export * as e${index} from "${entry.replace(".", "crablet")}";`);
+  const older = { ...COMPILER_OPTIONS, ...RESOLUTIONS[0], target: "es2022", lib: ["es2022", "dom"] };
+  await mkdir(join(folder, "older"));
+  await writeFile(join(folder, "older/entries.ts"), imports.join("\n"));
+  await writeFile(join(folder, "older/tsconfig.json"), JSON.stringify({ compilerOptions: older }));
+  await run(process.execPath, [compiler, "--project", join(folder, "older")], { cwd: project.folder });
   for (const resolution of RESOLUTIONS) {
     const compilerOptions = { ...COMPILER_OPTIONS, ...resolution };
     for (const config of [
-      { compilerOptions, include: ["*.ts"], exclude: ["schemas.ts"] },
+      { compilerOptions, include: ["*.ts"], exclude: ["schemas.ts", "older"] },
       // The declarations of arktype want those of Node, which ours have to do without.
       { compilerOptions: { ...compilerOptions, skipLibCheck: true }, include: ["schemas.ts"] },
     ]) {
@@ -43,7 +52,7 @@ export default async function types(project) {
       await run(process.execPath, [compiler, "--project", folder], { cwd: project.folder });
     }
   }
-  return `the fixtures, events of real runs and ${blocks.length} blocks of the guides under ${RESOLUTIONS.length} module resolutions`;
+  return `${entries.length} entries, the fixtures, events of real runs and ${blocks.length} blocks of the guides under ${RESOLUTIONS.length} module resolutions`;
 }
 
 /**

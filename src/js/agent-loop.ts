@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { CrabletError, invalidInput } from "./error.js";
 import type { Input } from "./message.js";
 import type { Run, RunResult } from "./run.js";

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { AgentLoop } from "./agent-loop.js";
 import { configOf, Models, withNumbers } from "./config.js";
 import type { Core, CoreAgent, CoreFunctions } from "./core.js";

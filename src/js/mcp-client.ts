@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { CoreMcp, CoreRequest } from "./core.js";
 import { invalidInput } from "./error.js";
 import { toJson } from "./json.js";

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Agent } from "../agent.js";
 import { invalidInput } from "../error.js";
 import { Claims } from "./claims.js";

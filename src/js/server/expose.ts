@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { CrabletError, invalidInput, messageOf } from "../error.js";
 import type { WebSocketClass } from "../mcp.js";
 import { notify } from "../notify.js";
