@@ -253,6 +253,32 @@ test("regenerate and an edited message go back to their place in the session", a
   });
 });
 
+test("a client that posts the last message alone regenerates and edits that one", async () => {
+  const said = ({ messages }) => messages.map(({ role, content }) => `${role[0]}:${content[0].text}`).join(" ");
+  const agent = new Agent({ model: (request) => [said(request)] });
+  const session = agent.session();
+  const handler = chatHandler({ session: () => session });
+  const asked = async (body) => {
+    const response = await post(handler, body);
+    assert.equal(response.status, 200, await response.clone().text());
+    await response.text();
+    return session.getState().messages.at(-1).content[0].text;
+  };
+  const trigger = "regenerate-message";
+  assert.equal(await asked({ messages: [user("a")] }), "u:a");
+  assert.equal(await asked({ messages: [user("b", "u2")] }), "u:a a:u:a u:b");
+  assert.equal(await asked({ messages: [user("b", "u2")], trigger }), "u:a a:u:a u:b");
+  const [first, , second] = session.getState().messages;
+  assert.equal(
+    await asked({ messages: [user("b", "u2")], trigger, messageId: `answer_${second.id}` }),
+    "u:a a:u:a u:b",
+  );
+  // An answer that the client has not got, and a prompt after it that was answered.
+  const before = { id: `answer_${first.id}`, role: "assistant", parts: [] };
+  assert.equal(await asked({ messages: [before, user("c", "u3")], messageId: "u3" }), "u:a a:u:a u:c");
+  assert.equal(await asked({ messages: [user("d", first.id)], messageId: first.id }), "u:d");
+});
+
 test("a page that is loaded again shows the saved conversation, with what waits in it", async () => {
   const store = memoryStore();
   const build = (answers) => {

@@ -40,8 +40,13 @@ export interface AnswerOptions extends Pick<RunOptions, "signal" | "model" | "ma
 export async function answerChat<T extends ToolSet>(
   session: Session<T>,
   post: ChatPost,
-  { unknownMessages = "refuse", ...options }: AnswerOptions = {},
+  { unknownMessages = "refuse", signal, model, maxSteps }: AnswerOptions = {},
 ): Promise<Run<T, unknown>> {
+  const options: RunOptions = {
+    ...(signal !== undefined && { signal }),
+    ...(model !== undefined && { model }),
+    ...(maxSteps !== undefined && { maxSteps }),
+  };
   const last = check(session, post, unknownMessages);
   if (session.getState().status === "running") throw refusal(409, "this chat is being answered already");
   if (last.role === "assistant") return goOn(session, last, options);
@@ -196,12 +201,26 @@ function canonical(value: unknown): string {
 }
 
 /** Goes to the place of the last posted message in the session, so that it is said anew. */
-async function goBack(session: Session<any>, { messages }: ChatPost): Promise<void> {
-  const { messages: history } = session.getState();
-  const prompt = history.filter(isPrompt)[messages.filter(({ role }) => role === "user").length - 1];
+async function goBack(session: Session<any>, post: ChatPost): Promise<void> {
+  const prompts = session.getState().messages.filter(isPrompt);
+  const prompt = prompts[placeOf(post, prompts)];
   // The message is new to the session: it was not received before.
   if (prompt === undefined) return;
   await session.seek(session.tree().find(({ message }) => message.id === prompt.id)?.parentId);
+}
+
+/**
+ * Which of the session's prompts the last posted message is. Its answer says so, or the answer before it: those have ids of the session.
+ * A client may post the last message alone; then it is the last one, where it asks for another answer.
+ */
+function placeOf({ messages, messageId, trigger }: ChatPost, prompts: readonly { readonly id?: string }[]): number {
+  const named = prompts.findIndex(({ id = "" }) => id === messageId || answerId(id) === messageId);
+  if (named >= 0) return named;
+  const at = messages.findLastIndex(({ id: posted }) => prompts.some(({ id = "" }) => answerId(id) === posted));
+  const users = messages.slice(at + 1).filter(({ role }) => role === "user").length;
+  if (at >= 0) return prompts.findIndex(({ id = "" }) => answerId(id) === messages[at]?.id) + users;
+  if (messages.length === 1 && trigger === "regenerate-message") return prompts.length - 1;
+  return users - 1;
 }
 
 /** The status that says what is wrong with a post; `undefined` when it is not the post's fault. */
