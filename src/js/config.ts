@@ -3,13 +3,15 @@ import { readHeaders } from "./headers.js";
 import type { Model, ModelFunction } from "./model.js";
 import type { AgentOptions, Limits } from "./options.js";
 import { withSkills } from "./skill.js";
-import type { ToolSet } from "./tool.js";
+import { TOOL_SETTINGS, type ToolSet } from "./tool.js";
 
 /** @internal The definition of an agent, as `src/bindings/src/config.rs` reads it. */
 export function configOf(given: AgentOptions<ToolSet>, models: Models): Record<string, unknown> {
-  const { retry, discovery, ...options } = withSkills(given);
+  const options = withSkills(given);
+  const { retry, discovery } = options;
   const tools = Object.entries(options.tools ?? {});
   return {
+    names: Object.keys(options),
     models: models.configs,
     instructions: options.instructions,
     tools: tools.map(([name, tool]) => toolConfig(name, tool)),
@@ -106,15 +108,10 @@ export class Models {
 function toolConfig(name: string, tool: ToolSet[string]): Record<string, unknown> {
   if (tool.schema === undefined) throw invalidInput(`the tool "${name}" was not made by tool() or subAgent()`);
   return {
+    ...Object.fromEntries(TOOL_SETTINGS.map((setting) => [setting, tool[setting]])),
     name,
-    description: tool.description,
     inputSchema: tool.schema.jsonSchema,
     hasValidator: tool.schema.standard !== undefined,
-    needsApproval: tool.needsApproval === true,
-    sequential: tool.sequential,
-    repeatable: tool.repeatable,
     clientSide: tool.execute === undefined && !("agent" in tool),
-    maxConcurrent: tool.maxConcurrent,
-    timeoutMs: tool.timeoutMs,
   };
 }

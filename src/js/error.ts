@@ -71,8 +71,8 @@ const BRAND = Symbol.for("crablet.error");
 
 /** The one error class of the package. */
 export class CrabletError extends Error implements ErrorInfo {
-  readonly kind: ErrorKind;
-  readonly retryable: boolean;
+  readonly kind!: ErrorKind;
+  readonly retryable!: boolean;
   readonly status?: number;
   readonly code?: string;
   readonly retryAfterMs?: number;
@@ -83,17 +83,29 @@ export class CrabletError extends Error implements ErrorInfo {
   constructor(info: Omit<ErrorInfo, "retryable"> & { readonly retryable?: boolean }, options?: ErrorOptions) {
     super(info.message, options);
     this.name = "CrabletError";
-    this.kind = info.kind;
-    this.retryable = info.retryable ?? false;
-    if (info.status !== undefined) this.status = info.status;
-    if (info.code !== undefined) this.code = info.code;
-    if (info.retryAfterMs !== undefined) this.retryAfterMs = info.retryAfterMs;
+    Object.assign(this, dataOf(info));
+  }
+
+  /** The error as plain data, for `JSON.stringify`. */
+  toJSON(): ErrorInfo {
+    return dataOf(this);
   }
 
   /** Whether a value is a `CrabletError`, also one of another copy of the package or of another realm. */
   static is(value: unknown): value is CrabletError {
     return typeof value === "object" && value !== null && BRAND in value;
   }
+}
+
+function dataOf({
+  kind,
+  message,
+  retryable = false,
+  status,
+  code,
+  retryAfterMs,
+}: Omit<ErrorInfo, "retryable"> & { readonly retryable?: boolean }): ErrorInfo {
+  return { kind, message, retryable, status, code, retryAfterMs } as ErrorInfo;
 }
 
 /** @internal What the module threw: errors cross the boundary as `ErrorInfo`. Those of a trap are made in `life.ts`. */
@@ -123,6 +135,18 @@ export function messageOf(thrown: unknown): string {
     // Not everything can be made a text.
     return typeof thrown;
   }
+}
+
+/**
+ * Looks whether each member of options is one of these names: what was meant by another would be missing without a word.
+ *
+ * @throws CrabletError `invalid-input` that names it, and never shows what it holds.
+ *
+ * @internal
+ */
+export function checkOptions(options: object, of: string, names: readonly string[]): void {
+  for (const name of Object.keys(options))
+    if (!names.includes(name)) throw invalidInput(`${of} has no option "${name}"`);
 }
 
 /** @internal */

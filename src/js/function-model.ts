@@ -44,7 +44,7 @@ class Blocks {
 
   take(chunk: ModelChunk): ModelEvent[] {
     if (typeof chunk === "string") return this.#delta("text", chunk);
-    switch (chunk.type) {
+    switch (chunk?.type) {
       case "text-delta":
         return this.#delta("text", chunk.delta);
       case "reasoning-delta":
@@ -60,12 +60,11 @@ class Blocks {
         events.push({ type: "tool-input-end", block });
         return events;
       }
-      case "usage":
-        return [{ ...chunk }];
       case "stop":
         return this.stop(chunk.reason);
       default:
-        return [];
+        // The module refuses what is no chunk: a part of the answer would be missing.
+        return [{ ...chunk }];
     }
   }
 

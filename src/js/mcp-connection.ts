@@ -153,6 +153,8 @@ function configOf(name: string, server: McpServer): Record<string, unknown> {
     case "custom":
     case "port":
       return common;
+    default:
+      throw invalidInput("this is no MCP server: make one by a function of mcp, such as mcp.http(url)");
   }
 }
 

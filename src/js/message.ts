@@ -139,5 +139,5 @@ export function contentOf(input: Input): readonly (TextPart | FilePart)[] {
 }
 
 function isBytes(part: TextPart | BytesPart | FilePart): part is BytesPart {
-  return part.type !== "text" && typeof part.data === "object";
+  return (part as BytesPart | undefined)?.data?.BYTES_PER_ELEMENT === 1;
 }

@@ -1,4 +1,4 @@
-import { invalidInput } from "./error.js";
+import { checkOptions, invalidInput } from "./error.js";
 import { readHeaders } from "./headers.js";
 import type { FilePart, Message, StopReason, Usage } from "./message.js";
 import type { JsonSchema } from "./schema.js";
@@ -364,6 +364,7 @@ function model(
 ): Model {
   if (typeof id !== "string" || id === "")
     throw invalidInput(`${provider}() needs the name of a model as its first argument`);
+  checkOptions(options, `${provider}()`, ["baseUrl", "headers", "fetch", "prices", "accepts"]);
   checkAddress(options.baseUrl);
   return { provider, id, settings: () => ({ wire, options, credentials }) };
 }

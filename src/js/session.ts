@@ -1,6 +1,6 @@
 import type { AgentParts } from "./agent.js";
 import type { CoreAgent, CoreConversation, CoreRun } from "./core.js";
-import { CrabletError, crossing, type ErrorInfo, invalidInput, messageOf } from "./error.js";
+import { checkOptions, CrabletError, crossing, type ErrorInfo, invalidInput, messageOf } from "./error.js";
 import { type AgentEvent, innermost, type ToolCall } from "./event.js";
 import { toJson } from "./json.js";
 import type { Life } from "./life.js";
@@ -326,10 +326,9 @@ export class Session<T extends ToolSet = ToolSet> {
         message: "a run of this session is active: wait for it, abort it, or use run.steer()",
       });
     }
+    checkOptions(options, "a run", ["output", "signal", "model", "maxSteps"]);
     const output = options.output === undefined ? undefined : new RunOutput(options.output);
     const before = this.#status;
-    this.#status = "running";
-    this.#error = undefined;
     const run = new Run<T, Output>(
       {
         output,
@@ -348,6 +347,8 @@ export class Session<T extends ToolSet = ToolSet> {
       { signal: options.signal, approve: this.#parts.approve },
     );
     this.#run = run;
+    this.#status = "running";
+    this.#error = undefined;
     if (this.#listeners.size > 0) run.drainIfUnread();
     this.#changed();
     return run;

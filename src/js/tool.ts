@@ -1,5 +1,5 @@
 import type { Agent } from "./agent.js";
-import { invalidInput, messageOf } from "./error.js";
+import { checkOptions, invalidInput, messageOf } from "./error.js";
 import type { FilePart, TextPart } from "./message.js";
 import { compileSchema, type CompiledSchema, type Infer, type Schema } from "./schema.js";
 
@@ -94,12 +94,23 @@ export function tool<const S extends Schema, Output>(definition: ToolDefinition<
 /** A tool without `execute` is client-side: its run waits until `toolResult` of the run or session is called. */
 export function tool<const S extends Schema>(definition: ClientToolDefinition<S>): ClientTool<Infer<S>>;
 export function tool(definition: ToolDefinition | ClientToolDefinition): Tool | ClientTool {
-  const { input, ...rest } = definition;
+  const { input, ...rest } = definition ?? {};
+  checkOptions(rest, "a tool", [...TOOL_SETTINGS, "execute"]);
   if (rest.execute !== undefined && typeof rest.execute !== "function")
     throw invalidInput("the execute of a tool is a function; without it the tool is client-side");
   const { jsonSchema, standard } = compileSchema(input, `the tool "${rest.description}"`);
   return { ...rest, schema: { jsonSchema, standard } } as Tool | ClientTool;
 }
+
+/** @internal What a tool says of itself beside its schema and what it does. */
+export const TOOL_SETTINGS = [
+  "description",
+  "needsApproval",
+  "timeoutMs",
+  "sequential",
+  "repeatable",
+  "maxConcurrent",
+] as const;
 
 /** How an agent is written as a tool. */
 export interface SubAgentDefinition<S extends Schema = Schema> {
@@ -130,7 +141,7 @@ export interface SubAgentDefinition<S extends Schema = Schema> {
 export function subAgent<const S extends Schema = { readonly type: "object" }>(
   definition: SubAgentDefinition<S>,
 ): SubAgentTool<Infer<S>> {
-  const { input, ...rest } = definition;
+  const { input, ...rest } = definition ?? {};
   if (typeof rest.agent?.parts !== "function") throw invalidInput("a sub-agent needs an agent: new Agent({ … })");
   const { jsonSchema, standard } = compileSchema(input ?? PROMPT, `the sub-agent "${rest.description}"`);
   return { ...rest, schema: { jsonSchema, standard } };

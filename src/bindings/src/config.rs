@@ -26,6 +26,8 @@ pub(crate) struct AgentConfig {
 impl AgentConfig {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let object = Object::parse(text).map_err(|error| invalid(format!("the agent is not JSON: {error}")))?;
+        let names: Vec<String> = object.read("names").unwrap_or_default();
+        only(names.iter().map(String::as_str), "the agent", AGENT)?;
         let models = object.objects("models").iter().map(read_model).collect::<Result<Vec<_>, _>>()?;
         let mut others = models.iter().map(|keyed| keyed.model.clone());
         let mut agent = Agent::new(others.next().ok_or_else(|| invalid("the agent has no model"))?);
@@ -39,6 +41,22 @@ impl AgentConfig {
         agent.hooks = object.object("hooks").map(|hooks| read_hooks(&hooks)).unwrap_or_default();
         agent.discovery = object.object("discovery").map(|discovery| read_discovery(&discovery)).transpose()?;
         Ok(Self { agent, models })
+    }
+}
+
+/// The options of an agent, as `src/js/options.ts` has them.
+const AGENT: &str = "model fallbackModels instructions tools mcpServers skills discovery modelOptions compaction retry approve \
+    onEvent maxSteps maxTokens maxCost timeoutMs firstByteTimeoutMs idleTimeoutMs hookTimeoutMs approvalTimeoutMs \
+    maxConcurrentTools maxIdenticalSteps maxResultCharacters resultReader terminate prepareStep prepareContext \
+    formatRequest beforeToolCall afterToolCall stopWhen";
+const MODEL_OPTIONS: &str = "temperature topP maxTokens stop seed toolChoice parallelToolCalls reasoning user metadata \
+    serviceTier store cache cacheKey cachedContent providerTools extraBody";
+
+/// An error for a name that is none of an option: what was meant by it would be missing without a word.
+pub(crate) fn only<'name>(mut given: impl Iterator<Item = &'name str>, of: &str, names: &str) -> Result<(), Error> {
+    match given.find(|name| !names.split(' ').any(|known| known == *name)) {
+        Some(name) => Err(invalid(format!("{of}: there is no option \"{name}\""))),
+        None => Ok(()),
     }
 }
 
@@ -95,13 +113,13 @@ fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
     let name = object.string("name").ok_or_else(|| invalid("a tool has no name"))?;
     let schema =
         object.raw("inputSchema").ok_or_else(|| invalid(format!("the tool \"{name}\" has no input schema")))?;
-    let flag = |name| object.boolean(name).unwrap_or(false);
+    let flag = |name| Ok::<_, Error>(member(object, name, "true or false", Object::boolean)?.unwrap_or(false));
     let mut tool = ToolDefinition::new(name, object.string("description").unwrap_or_default(), schema);
-    tool.has_validator = flag("hasValidator");
-    tool.needs_approval = flag("needsApproval");
-    tool.sequential = flag("sequential");
-    tool.repeatable = flag("repeatable");
-    tool.client_side = flag("clientSide");
+    tool.has_validator = flag("hasValidator")?;
+    tool.needs_approval = flag("needsApproval")?;
+    tool.sequential = flag("sequential")?;
+    tool.repeatable = flag("repeatable")?;
+    tool.client_side = flag("clientSide")?;
     tool.max_concurrent = small_count(object, "maxConcurrent")?;
     tool.timeout = count(object, "timeoutMs")?;
     Ok(Arc::new(tool))
@@ -109,6 +127,7 @@ fn read_tool(object: &Object<'_>) -> Result<Arc<ToolDefinition>, Error> {
 
 /// Reads `modelOptions`.
 fn read_options(object: &Object<'_>) -> Result<RequestOptions, Error> {
+    only(object.iter().map(|(name, _)| name), "modelOptions", MODEL_OPTIONS)?;
     let mut options = RequestOptions::default();
     options.tool_choice = read_tool_choice(object)?;
     options.parallel_tool_calls = member(object, "parallelToolCalls", "true or false", Object::boolean)?;
@@ -172,7 +191,7 @@ fn small_count(object: &Object<'_>, name: &str) -> Result<Option<u32>, Error> {
 const COUNT: &str = "a whole number from 0 up";
 
 /// A member as it is wanted. One that is there and something else is an error, where reading it tolerantly would lose it.
-fn member<'text, T>(
+pub(crate) fn member<'text, T>(
     object: &Object<'text>,
     name: &str,
     wanted: &str,

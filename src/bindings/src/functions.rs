@@ -180,7 +180,13 @@ impl Answering {
             }
             match resolved(self.answer.next()).await {
                 Ok(events) => match events.as_string() {
-                    Some(events) => self.waiting.extend(read_events(&events)),
+                    Some(events) => match read_events(&events) {
+                        Some(events) => self.waiting.extend(events),
+                        None => {
+                            let message = "the model function yielded something that is no piece of an answer";
+                            return Some((Err(Error::new(ErrorKind::BadRequest, message)), self));
+                        }
+                    },
                     None => return None,
                 },
                 Err(thrown) => {
@@ -193,9 +199,10 @@ impl Answering {
     }
 }
 
-fn read_events(text: &str) -> Vec<ModelEvent> {
-    let events = Object::parse_all(text).unwrap_or_default();
-    events.iter().filter_map(read_event).collect()
+/// The events of a function; `None` where one cannot be read, since a part of the answer would be missing.
+fn read_events(text: &str) -> Option<Vec<ModelEvent>> {
+    let events = Object::parse_all(text)?;
+    events.iter().map(read_event).collect()
 }
 
 /// Reads `CoreCredentials` of `src/js/model.ts`.

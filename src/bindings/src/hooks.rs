@@ -16,7 +16,7 @@ use serde::ser::SerializeMap;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 
-use crate::config::{invalid, read_model, read_tool_choice};
+use crate::config::{invalid, member, only, read_model, read_tool_choice};
 use crate::functions::{Functions, message, resolved, text};
 use crate::mcp::{json, settle};
 use crate::models::Models;
@@ -83,15 +83,9 @@ fn read_reply(object: &Object<'_>, models: &Models) -> Result<HookReply, String>
                 .filter(|output| output.get("content").is_some() || output.get("output").is_some());
             read_tool_output(&output.ok_or("the hook changes the result but gives none")?).map(HookReply::ChangeResult)
         }
-        Some("change-step") => Ok(HookReply::ChangeStep(StepChange {
-            model: match object.object("model") {
-                Some(model) => Some(models.choose(read_model(&model).map_err(|error| error.to_string())?)),
-                None => None,
-            },
-            instructions: object.string("instructions").map(Into::into),
-            active_tools: object.read("activeTools"),
-            tool_choice: read_tool_choice(object).map_err(|error| error.to_string())?,
-        })),
+        Some("change-step") => {
+            read_step_change(object, models).map(HookReply::ChangeStep).map_err(|error| error.to_string())
+        }
         Some("edit-context") => {
             object.objects("edits").iter().map(read_edit).collect::<Result<_, _>>().map(HookReply::EditContext)
         }
@@ -103,9 +97,24 @@ fn read_reply(object: &Object<'_>, models: &Models) -> Result<HookReply, String>
     }
 }
 
+fn read_step_change(object: &Object<'_>, models: &Models) -> Result<StepChange, Error> {
+    only(object.iter().map(|(name, _)| name), "its answer", "action model instructions activeTools toolChoice")?;
+    Ok(StepChange {
+        model: match object.object("model") {
+            Some(model) => Some(models.choose(read_model(&model)?)),
+            None => None,
+        },
+        instructions: object.string("instructions").map(Into::into),
+        active_tools: member(object, "activeTools", "a list of names", Object::read)?,
+        tool_choice: read_tool_choice(object)?,
+    })
+}
+
 fn read_edit(edit: &Object<'_>) -> Result<ContextEdit, String> {
     let body = |name: &str| -> Result<Body, String> {
-        let message = edit.object(name).ok_or_else(|| format!("an edit has no message in \"{name}\""))?;
+        let message = edit.object(name).ok_or_else(|| {
+            format!("an edit has keep, drop, replace or insert, and this one has no message in \"{name}\"")
+        })?;
         Message::read(&message).map(|message| message.body).map_err(|error| error.to_string())
     };
     let id = |name: &str| edit.string(name).map(MessageId::new);

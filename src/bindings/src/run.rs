@@ -7,7 +7,7 @@ use crablet::agent::{Approval, InputHash};
 use crablet::host::{Conversation, Prompt, Run, RunControl};
 use crablet::json::Object;
 use crablet::jsonrpc::Params;
-use crablet::model::{CallId, Content, MessageId};
+use crablet::model::{CallId, MessageId};
 use crablet::web::WebHost;
 use crablet::{Error, ErrorKind};
 use js_sys::{Function, Uint32Array};
@@ -20,7 +20,7 @@ use crate::config::invalid;
 use crate::functions::spawn;
 use crate::mcp::json;
 use crate::thrown::thrown;
-use crate::tool_output::read_tool_output;
+use crate::tool_output::{read_content, read_tool_output};
 
 /// A conversation.
 #[wasm_bindgen]
@@ -172,5 +172,5 @@ fn read_prompt(content: &str) -> Result<Prompt, Error> {
     let invalid =
         |message: String| Error::new(ErrorKind::InvalidInput, format!("the message cannot be read: {message}"));
     let content: &RawValue = serde_json::from_str(content).map_err(|error| invalid(error.to_string()))?;
-    Content::read_list(Some(content)).map(Prompt).map_err(|error| invalid(error.to_string()))
+    read_content(content).map(Prompt).map_err(invalid)
 }
