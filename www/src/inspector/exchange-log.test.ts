@@ -42,6 +42,7 @@ test("an address is shown without its user, its password, and keys among its par
   expect(shown).not.toContain("planted");
   expect(shown).toContain("alt=sse&v=1&key=");
   expect(shownAddress("nowhere")).toBe("nowhere");
+  expect(shownAddress("ws://127.0.0.1:6735")).toBe("ws://127.0.0.1:6735");
 });
 
 test("a long body is cut, and says so", () => {

@@ -37,12 +37,14 @@ export function shownHeaders(headers: Headers, secrets: readonly string[] = []):
 export function shownAddress(address: string): string {
   const url = URL.parse(address);
   if (!url) return address;
+  const whole = url.href;
   url.username = "";
   url.password = "";
   url.hash = "";
   for (const [name, value] of new Set(url.searchParams))
     if (mayBeSecretParameter(name, value)) url.searchParams.set(name, HIDDEN);
-  return url.href;
+  // What hides nothing is shown as it was written, without the slash that a URL adds.
+  return url.href === whole ? address : url.href;
 }
 
 /** A body to be kept: its beginning, and how much more there was. */
