@@ -178,9 +178,9 @@ const RUNS = {
   },
 
   compaction: () => {
-    const model = scriptedModel(["one ".repeat(40), "two ".repeat(40), "three"]);
+    const model = scriptedModel(["one ".repeat(120), "two ".repeat(120), "three"]);
     const agent = new Agent({ model, compaction: { thresholdTokens: 60, keepTokens: 20 } });
-    return record(agent, ["first ".repeat(30), "second ".repeat(30), "third"]);
+    return record(agent, ["first ".repeat(80), "second ".repeat(80), "third"]);
   },
 
   "sub-agent": () => {
