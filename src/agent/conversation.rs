@@ -155,7 +155,7 @@ impl Conversation {
         compaction::stretch(&self.history, self.compacted.as_ref(), tokens::estimated(keep, self.token_scale))
     }
 
-    /// Sends a message in the place of this stretch: in the words of a model, where there are any and they are shorter than the
+    /// Sends a message in the place of this stretch: in the words of a model, where there are any and they make it shorter, or in the
     /// lines that are made without one. Gives it, and how many messages it stands for.
     pub(super) fn leave_out(
         &mut self,
@@ -165,7 +165,7 @@ impl Conversation {
     ) -> Option<(Arc<Message>, usize)> {
         let mut body = self.stand_in(start, end, None)?;
         if let Some(words) = in_words.and_then(|words| self.stand_in(start, end, Some(words)))
-            && tokens::of_body(&words) <= tokens::of_body(&body)
+            && tokens::of_body(&words) < self.sent_of(start, end).max(tokens::of_body(&body))
         {
             body = words;
         }

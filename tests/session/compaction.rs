@@ -287,7 +287,20 @@ fn what_would_become_longer_is_not_compacted() {
 }
 
 #[test]
-fn a_summary_that_is_longer_than_the_lines_gives_way_to_them() {
+fn a_summary_of_few_long_messages_may_say_more_than_the_lines() {
+    let mut host = Harness::new(summarized(Some(3_000)));
+    host.give(Input::Prompt(text(&"word ".repeat(2_000))));
+    host.answer(&"more ".repeat(2_000));
+    host.give(Input::Prompt(text(&"much ".repeat(800))));
+    assert_eq!(host.names().last(), Some(&"compaction-start"));
+    let words = "what matters of it ".repeat(100);
+    host.stream([text_block(0, &words), stop(StopReason::Stop)].concat());
+    host.end_stream();
+    assert!(sent(&host)[1].contains(words.trim()), "{:.200}", sent(&host)[1]);
+}
+
+#[test]
+fn a_summary_that_is_longer_than_what_it_stands_for_gives_way_to_the_lines() {
     let mut host = due();
     host.stream([text_block(0, &"so much to say ".repeat(5_000)), stop(StopReason::Stop)].concat());
     host.end_stream();
