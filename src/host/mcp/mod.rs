@@ -43,6 +43,7 @@ mod sent;
 mod server;
 mod timers;
 mod tools;
+mod under_way;
 #[cfg(feature = "shim")]
 mod websocket;
 

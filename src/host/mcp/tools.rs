@@ -1,9 +1,9 @@
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 
+use super::under_way::UnderWay;
 use super::{Connection, OnProgress};
 use crate::agent::{ToolDefinition, ToolOutput};
 use crate::error::{Error, ErrorKind};
@@ -80,10 +80,9 @@ struct Listing(Mutex<ListingState>);
 
 #[derive(Default)]
 struct ListingState {
-    is_at_work: bool,
+    work: UnderWay,
     /// Whether they have changed since the list was asked for.
     is_stale: bool,
-    waiting: Vec<oneshot::Sender<()>>,
 }
 
 impl Listing {
@@ -91,32 +90,25 @@ impl Listing {
     fn begin(&self) -> bool {
         let mut state = self.state();
         state.is_stale = true;
-        !std::mem::replace(&mut state.is_at_work, true)
+        state.work.begin()
     }
 
     /// Whether there is more to do. If not, those who wait are told.
     fn goes_on(&self) -> bool {
         let mut state = self.state();
-        state.is_at_work = std::mem::take(&mut state.is_stale);
-        if !state.is_at_work {
-            state.waiting.clear();
+        let goes_on = std::mem::take(&mut state.is_stale);
+        if !goes_on {
+            state.work.end();
         }
-        state.is_at_work
+        goes_on
     }
 
     /// Resolves once the list is up to date.
     async fn settled(&self) {
-        let receiver = {
-            let mut state = self.state();
-            if !state.is_at_work {
-                return;
-            }
-            let (sender, receiver) = oneshot::channel();
-            state.waiting.push(sender);
-            receiver
-        };
-        // The end is told by dropping the sender.
-        let _ = receiver.await;
+        let end = self.state().work.wait();
+        if let Some(end) = end {
+            let _ = end.await;
+        }
     }
 
     /// Nothing can panic while the lock is held that would leave half a value behind.

@@ -5,6 +5,7 @@ use futures_channel::oneshot;
 use futures_util::future::{AbortHandle, abortable, select};
 
 use super::super::sent::Sent;
+use super::super::under_way::UnderWay;
 use super::OAuth;
 use super::work::{ProofKey, perform};
 use crate::error::{Error, ErrorKind};
@@ -42,9 +43,7 @@ struct State {
     working: OrderedMap<TaskId, AbortHandle>,
     /// What is still to be kept, in order.
     unsaved: VecDeque<(String, Option<String>)>,
-    is_saving: bool,
-    /// Requests that wait until all is kept.
-    savers: Vec<oneshot::Sender<()>>,
+    saving: UnderWay,
 }
 
 /// What is done with a request, or about its refusal.
@@ -72,8 +71,7 @@ impl<H: Host> Authorized<H> {
             waiting: OrderedMap::new(),
             working: OrderedMap::new(),
             unsaved: VecDeque::new(),
-            is_saving: false,
-            savers: Vec::new(),
+            saving: UnderWay::default(),
         };
         let inner = Inner { host, oauth: Arc::new(oauth), key: ProofKey::default(), state: Mutex::new(state) };
         Ok(Self { inner: Arc::new(inner) })
@@ -82,7 +80,7 @@ impl<H: Host> Authorized<H> {
     /// Whether tokens are being obtained, so that requests may wait for a person.
     pub(in super::super) fn is_asking(&self) -> bool {
         let state = self.inner.state();
-        state.is_saving || !state.working.is_empty()
+        state.saving.is_begun() || !state.working.is_empty()
     }
 
     /// Sends a request with a token, and once more with a new one where the server refuses it for that. The tokens are
@@ -184,7 +182,7 @@ impl<H: Host> Inner<H> {
     fn save(self: &Arc<Self>, key: String, value: Option<String>) {
         let mut state = self.state();
         state.unsaved.push_back((key, value));
-        if !std::mem::replace(&mut state.is_saving, true) {
+        if state.saving.begin() {
             // What is not kept would have to be obtained anew, so that it also goes on when the connection is over.
             self.host.spawn(self.clone().save_all());
         }
@@ -203,25 +201,17 @@ impl<H: Host> Inner<H> {
         let mut state = self.state();
         let next = state.unsaved.pop_front();
         if next.is_none() {
-            state.is_saving = false;
-            // The end is told by dropping the senders.
-            state.savers.clear();
+            state.saving.end();
         }
         next
     }
 
     /// Resolves once all is kept: a refresh token that was replaced and is lost could not be used again.
     async fn saved(&self) {
-        let receiver = {
-            let mut state = self.state();
-            if !state.is_saving {
-                return;
-            }
-            let (sender, receiver) = oneshot::channel();
-            state.savers.push(sender);
-            receiver
-        };
-        let _ = receiver.await;
+        let end = self.state().saving.wait();
+        if let Some(end) = end {
+            let _ = end.await;
+        }
     }
 
     /// Starts a piece of work, which does not keep the connection alive.
