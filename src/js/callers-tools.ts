@@ -1,7 +1,8 @@
 import type { Agent } from "./agent.js";
 import { CrabletError } from "./error.js";
 import type { AgentOptions } from "./options.js";
-import type { ClientTool } from "./tool.js";
+import type { JsonSchema } from "./schema.js";
+import { type ClientTool, tool } from "./tool.js";
 
 /**
  * The agent with tools that a caller performs, and other changes. It is closed by whoever asked for it.
@@ -23,9 +24,25 @@ export async function withCallersTools(
   return agent.derive((own) => {
     const taken = names.find((name) => Object.hasOwn(own.tools ?? {}, name) || ofServers.has(name));
     if (taken !== undefined) {
-      const message = `the tool ${taken} is one of the agent's own: give yours another name`;
-      throw new CrabletError({ kind: "invalid-input", status: 400, message });
+      throw badRequest(`the tool ${taken} is one of the agent's own: give yours another name`);
     }
     return change({ ...own, tools: { ...own.tools, ...tools } });
   });
+}
+
+/**
+ * A tool that a request declares, and its caller performs.
+ *
+ * @throws CrabletError `invalid-input` with the status 400 when its parameters are no JSON Schema.
+ *
+ * @internal
+ */
+export function callersTool(name: string, description: unknown, parameters: unknown): ClientTool {
+  const input = parameters ?? { type: "object" };
+  if (typeof input !== "object") throw badRequest(`the parameters of the tool ${name} are no JSON Schema`);
+  return tool({ description: String(description ?? ""), input: input as JsonSchema });
+}
+
+function badRequest(message: string): CrabletError {
+  return new CrabletError({ kind: "invalid-input", status: 400, message });
 }

@@ -1,6 +1,7 @@
+import { callersTool } from "../callers-tools.js";
 import { CrabletError } from "../error.js";
 import type { FilePart, Input, TextPart } from "../message.js";
-import { type ClientTool, tool } from "../tool.js";
+import type { ClientTool } from "../tool.js";
 import type { AgUiMessage } from "./events.js";
 
 type Fields = Readonly<Record<string, any>>;
@@ -73,7 +74,5 @@ function listOf(value: unknown): readonly unknown[] {
 function toolOf(value: unknown): [string, ClientTool] {
   const { name, description, parameters } = fieldsOf(value);
   if (typeof name !== "string" || name === "") throw refusal(400, "a tool of the request has no name");
-  if (typeof (parameters ?? {}) !== "object")
-    throw refusal(400, `the parameters of the tool ${name} are no JSON Schema`);
-  return [name, tool({ description: String(description ?? ""), input: parameters ?? { type: "object" } })];
+  return [name, callersTool(name, description, parameters)];
 }

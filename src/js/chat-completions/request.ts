@@ -1,7 +1,8 @@
+import { callersTool } from "../callers-tools.js";
 import { CrabletError } from "../error.js";
 import type { ModelOptions } from "../model.js";
 import type { JsonSchema } from "../schema.js";
-import { type ClientTool, tool } from "../tool.js";
+import type { ClientTool } from "../tool.js";
 
 type Fields = Readonly<Record<string, any>>;
 
@@ -54,9 +55,7 @@ function toolsOf({ tools, tool_choice: chosen }: Fields): Record<string, ClientT
     if (type !== "function" || typeof declared?.name !== "string")
       throw badRequest("a tool is not a function with a name");
     const { name, description, parameters } = declared;
-    if (typeof (parameters ?? {}) !== "object")
-      throw badRequest(`the parameters of the tool ${name} are no JSON Schema`);
-    return [name, tool({ description: String(description ?? ""), input: parameters ?? { type: "object" } })];
+    return [name, callersTool(name, description, parameters)];
   });
   return Object.fromEntries(entries);
 }
