@@ -156,8 +156,7 @@ impl StreamableHttp {
             };
             exchange.resumption.note(parser.last_event_id(), parser.retry());
             match is_message.then(|| RawJson::parse(parser.take_data())) {
-                Some(Ok(message)) if jsonrpc::is_message(message.as_str()) => self.take_message(now, key, message),
-                Some(Ok(other)) => self.take_stray(now, key, &other),
+                Some(Ok(message)) => self.take_message(now, key, message),
                 Some(Err(error)) => {
                     self.deliver(Inbound::Warning(format!("the server sent an event that is not JSON: {error}")));
                 }
@@ -172,6 +171,10 @@ impl StreamableHttp {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
         let request_id = exchange.request_id().cloned();
         let answered = request_id.clone().filter(|id| !exchange.answered && answers(message.as_str(), id));
+        // An answer, which may be large, is a message and not read once more for it.
+        if answered.is_none() && !jsonrpc::is_message(message.as_str()) {
+            return self.take_stray(now, key, &message);
+        }
         exchange.answered |= answered.is_some();
         let status = exchange.status;
         self.deliver(Inbound::Message { request_id, status: Some(status), message });
