@@ -2,7 +2,7 @@
 //! "subscriptions/listen"); a handshake server tells of its lists by itself and is asked for each resource.
 
 use super::super::protocol::{Capabilities, Era};
-use super::super::transport::{Outbound, RequestId};
+use super::super::transport::{Outbound, RequestId, STEADY};
 use super::{Client, Effect, OperationId, Pending, Phase, Reply, Request, TimerId};
 use crate::jsonrpc::Params;
 use crate::time::Millis;
@@ -12,10 +12,6 @@ const FIRST_WAIT: u64 = 1_000;
 
 /// How often in a row the stream is opened again when it ends soon: for a little more than four minutes.
 const ATTEMPT_LIMIT: u32 = 8;
-
-/// How long a stream must have stood to count as one that works, in milliseconds. That something came on it is no sign: a
-/// server that cannot keep it open acknowledges it first.
-const STEADY: u64 = 10_000;
 
 /// The capability, and the member that asks for changes of its list.
 const LISTS: [(&str, &str); 3] =

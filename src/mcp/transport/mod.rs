@@ -20,6 +20,10 @@ use crate::json::RawJson;
 /// CORS as a server that is down.
 pub const OPAQUE_FAILURE: &str = "opaque";
 
+/// How long a listening stream must have stood to count as one that works, in milliseconds. That something came on it is no sign:
+/// a server that cannot keep it open acknowledges it first.
+pub(super) const STEADY: u64 = 10_000;
+
 /// What a client asks of its transport.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outbound {

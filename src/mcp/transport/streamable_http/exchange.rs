@@ -1,6 +1,6 @@
-use super::super::{Era, RequestId};
+use super::super::{Era, RequestId, STEADY};
 use super::headers::SessionId;
-use super::{DEFAULT_RETRY, LONGEST_RETRY, RESUMPTION_LIMIT, STEADY};
+use super::{DEFAULT_RETRY, LONGEST_RETRY, RESUMPTION_LIMIT};
 use crate::json::RawJson;
 use crate::sse::SseParser;
 use crate::time::Millis;

@@ -38,9 +38,6 @@ const LONGEST_RETRY: u64 = 300_000;
 /// How often in a row a stream is opened again without a single new event.
 const RESUMPTION_LIMIT: u32 = 5;
 
-/// How long a listening stream must have stood to count as one that works, in milliseconds.
-const STEADY: u64 = 10_000;
-
 /// How long requests wait for the answer to `notifications/initialized`, in milliseconds. Servers refuse what comes before
 /// it; one that never answers it must not hold up everything.
 const ANNOUNCE_LIMIT: u64 = 5_000;
