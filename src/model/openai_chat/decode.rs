@@ -353,11 +353,8 @@ impl Protocol for ChatDecoder {
         if document.array("choices").is_none_or(|choices: Vec<&RawValue>| choices.is_empty()) {
             return fail(events, ErrorKind::MalformedStream, "the answer is JSON but no completion: it has no choices");
         }
-        let before = events.len();
         self.chunk(document, ["message", "delta"], events);
-        if !events.iter().skip(before).any(ModelEvent::is_last) {
-            self.stop(events);
-        }
+        self.stop(events);
     }
 
     fn done(&mut self, events: &mut Vec<ModelEvent>) {
