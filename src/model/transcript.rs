@@ -129,6 +129,12 @@ impl TurnResult<'_> {
     pub(super) fn files(&self) -> impl Iterator<Item = &TurnContent<'_>> {
         self.content.iter().filter(|content| matches!(content, TurnContent::File(_)))
     }
+
+    /// Whether the result says with [`FAILED`] that its call failed, and is not marked so: Claude's services take only text in what is.
+    #[cfg(any(feature = "anthropic", feature = "bedrock"))]
+    pub(super) fn fails_in_words(&self) -> bool {
+        self.is_error && self.files().next().is_some()
+    }
 }
 
 /// What the model reads as the result of a call that has none.
@@ -137,7 +143,7 @@ pub(super) const MISSING_RESULT: &str = "The call was interrupted; it has no res
 /// What the model reads as a result that holds nothing, where services refuse such a one.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
-/// What stands before the files of a call that failed, since Claude's services take only text in what is marked as failed.
+/// What stands before the files of a call that failed.
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 pub(super) const FAILED: &str = "The call failed.";
 

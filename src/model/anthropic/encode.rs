@@ -207,17 +207,17 @@ fn add_replayed(block: &mut String, name: &str, replay: Option<&RawJson>) {
 
 fn result_block(result: &TurnResult<'_>) -> String {
     let mut block = filled(r#"{"type":"tool_result","tool_use_id":$}"#, &[&result.id]);
-    let has_files = result.files().next().is_some();
+    let fails_in_words = result.fails_in_words();
     let mut content = content_blocks(&result.content);
-    match (result.is_error, content.is_empty()) {
-        (true, true) => content.push(text_block(NO_OUTPUT)),
-        (true, false) if has_files => content.insert(0, text_block(FAILED)),
-        _ => {}
+    if fails_in_words {
+        content.insert(0, text_block(FAILED));
+    } else if result.is_error && content.is_empty() {
+        content.push(text_block(NO_OUTPUT));
     }
     if !content.is_empty() {
         add_member(&mut block, "content", &listed(&content));
     }
-    if result.is_error && !has_files {
+    if result.is_error && !fails_in_words {
         add_member(&mut block, "is_error", "true");
     }
     block

@@ -223,11 +223,11 @@ fn result_block(result: &TurnResult<'_>) -> String {
         // An empty list is refused.
         content.push(text_block(NO_OUTPUT));
     }
-    let has_files = result.files().next().is_some();
-    if result.is_error && has_files {
+    let fails_in_words = result.fails_in_words();
+    if fails_in_words {
         content.insert(0, text_block(FAILED));
     }
-    let status = if result.is_error && !has_files { "error" } else { "success" };
+    let status = if result.is_error && !fails_in_words { "error" } else { "success" };
     let shape = r#"{"toolResult":{"toolUseId":$,"content":@,"status":$}}"#;
     filled(shape, &[&result.id, &listed(&content), status])
 }
